@@ -1,0 +1,58 @@
+# Two commands matter: `make demo` shows it, `make test` checks it. Each sets up what it needs by itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+NPM := $(shell command -v npm 2>/dev/null)
+FUZZ ?= 10000000
+
+.PHONY: demo test bench torture fmt lock clean
+
+demo: $(VENV)/.ready
+	@$(BIN)/python examples/two_processes.py
+
+test: $(VENV)/.ready node_modules/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+bench: $(VENV)/.ready node_modules/.ready
+	$(BIN)/python -m bench
+
+torture: $(VENV)/.ready
+	$(BIN)/python -m tests.torture --inputs $(FUZZ)
+
+fmt: $(VENV)/.ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The environment: uv where it is installed, venv and pip otherwise; the same versions either way.
+$(VENV)/.ready: pyproject.toml constraints.txt
+ifdef UV
+	$(UV) venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt --editable . --group dev --group peers
+else
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable . --group dev --group peers
+endif
+	@touch $@
+
+# Real peers written in TypeScript. Without Node the checks that need them say so and are skipped, except in CI.
+node_modules/.ready: package.json
+ifdef NPM
+	$(NPM) install --silent --no-audit --no-fund --no-package-lock
+	@touch $@
+else
+	@mkdir -p node_modules && echo "npm is not installed: checks against the TypeScript peers will be skipped"
+endif
+
+# Choose newer versions of everything, then run the tests before committing the result.
+lock:
+	$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url pyproject.toml --group dev --group peers -o constraints.txt
+
+clean:
+	rm -rf $(VENV) node_modules

@@ -1,0 +1,114 @@
+"""Every exception Holdfast raises, in one tree. Whose fault it is shows in the type.
+
+::
+
+    HoldfastError
+    ├── RequestError          they asked for what we refuse; goes on the wire as it is
+    │   ├── ParseError          -32700  not JSON
+    │   ├── InvalidRequest      -32600  JSON, but no request
+    │   ├── MethodNotFound      -32601
+    │   ├── InvalidParams       -32602
+    │   ├── InternalError       -32603  our fault, said without internals
+    │   └── RequestCancelled    -32800
+    ├── RemoteError           they refused what we asked: `code`, `message`, `data`
+    │   └── InvalidAnswer       …or answered something that does not fit the question
+    ├── ConnectionLost        the other side went away while something waited for it
+    │   └── ProcessExited       …and it was a process we had started: `returncode`, `stderr`
+    └── UsageError            the program that uses Holdfast made a mistake
+
+`holdfast.peer.faults` is the one place that turns an exception into a JSON-RPC error.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HoldfastError(Exception):
+    """The root: catch it to catch everything Holdfast raises on purpose."""
+
+
+class RequestError(HoldfastError):
+    """The other side asked for something we refuse.
+
+    Message and data are sent to it, so they must hold nothing it may not see.
+    """
+
+    code: ClassVar[int] = -32603
+
+    def __init__(self, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data = data
+
+
+class ParseError(RequestError):
+    """What arrived is not JSON."""
+
+    code = -32700
+
+
+class InvalidRequest(RequestError):
+    """What arrived is JSON but no valid request, or comes at a moment when it may not."""
+
+    code = -32600
+
+
+class MethodNotFound(RequestError):
+    """Nobody here answers that method."""
+
+    code = -32601
+
+
+class InvalidParams(RequestError):
+    """The method exists; its parameters do not fit it."""
+
+    code = -32602
+
+
+class InternalError(RequestError):
+    """We failed. The message is safe to show; the details are in our log."""
+
+    code = -32603
+
+
+class RequestCancelled(RequestError):
+    """The request was cancelled before it had a result."""
+
+    code = -32800
+
+
+class RemoteError(HoldfastError):
+    """The other side answered our request with an error."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class InvalidAnswer(RemoteError):
+    """The other side answered our request with something that does not fit it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(InternalError.code, message)
+
+
+class ConnectionLost(HoldfastError):
+    """The other side is gone; what was waiting for it will never be answered."""
+
+
+class ProcessExited(ConnectionLost):
+    """The process at the other end exited."""
+
+    def __init__(self, command: str, returncode: int | None, stderr: str) -> None:
+        how = "is gone" if returncode is None else f"exited with status {returncode}"
+        said = f"; its last words on stderr:\n{stderr}" if stderr else "; it wrote nothing to stderr"
+        super().__init__(f"{command} {how}{said}")
+        self.returncode = returncode
+        self.stderr = stderr
+
+
+class UsageError(HoldfastError):
+    """Holdfast was called in a way it cannot serve; the message says what to do instead."""

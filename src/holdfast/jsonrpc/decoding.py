@@ -1,0 +1,173 @@
+"""Bytes to frames: one fast path for what is right, one slow path that finds out what is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from holdfast.errors import InvalidRequest, ParseError
+from holdfast.jsonrpc.messages import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_ENTRIES,
+    MAX_DEPTH,
+    Batch,
+    ErrorObject,
+    Id,
+    Invalid,
+    Malformed,
+    Notification,
+    Request,
+    Response,
+)
+
+if TYPE_CHECKING:
+    from holdfast.jsonrpc.messages import Frame, Message
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """All members a valid message may have. What else it holds is ignored, as JSON-RPC lets others extend it."""
+
+    jsonrpc: Literal["2.0"] | UnsetType = UNSET
+    id: Id | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: ErrorObject | UnsetType = UNSET
+
+
+_read_envelope = msgspec.json.Decoder(_Envelope).decode
+_read_entries = msgspec.json.Decoder(list[Raw]).decode
+_read_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def decode(line: bytes) -> Frame:
+    """Read one frame. Never raises: what is wrong with the line comes back as a value."""
+    # msgspec passes over strings nobody asked for without looking at their encoding.
+    if not line.isascii():
+        try:
+            line.decode()
+        except UnicodeDecodeError as e:
+            return _malformed(f"Invalid UTF-8 at byte {e.start}")
+    if len(line) > 2 * MAX_DEPTH < 2 * (line.count(b"[") + line.count(b"{")) and _deeper_than(MAX_DEPTH, line):
+        return _malformed(f"Nested deeper than {MAX_DEPTH} levels")
+    try:
+        return _message(_read_envelope(line))
+    except msgspec.ValidationError:
+        return _unusual(line)
+    except msgspec.DecodeError as e:
+        return _malformed(str(e))
+
+
+def _message(it: _Envelope) -> Message:
+    if it.method is not UNSET:
+        if it.jsonrpc is UNSET:
+            return _invalid(it.id, 'Not JSON-RPC 2.0: "jsonrpc" must be "2.0"')
+        params = None if it.params is UNSET else it.params
+        if params is not None and (first := memoryview(params)[0]) not in b"{[":
+            if first != ord("n"):  # some write null for "none"
+                return _invalid(it.id, '"params" must be an object or an array')
+            params = None
+        if it.id is UNSET:
+            return Notification(it.method, params)
+        if it.id is None:
+            return _invalid(None, '"id" must be a string or an integer')
+        return Request(it.id, it.method, params)
+    # Answers without "jsonrpc" are let through: somebody waits for them, and what they mean is clear.
+    if it.error is not UNSET and it.result is UNSET:
+        return Response(None if it.id is UNSET else it.id, it.error)
+    if it.result is not UNSET and it.error is UNSET and it.id is not UNSET and it.id is not None:
+        return Response(it.id, it.result)
+    if it.result is not UNSET or it.error is not UNSET:
+        return _invalid(it.id, "A response has an id and either a result or an error", to_us=True)
+    return _invalid(it.id, 'Neither a request (no "method") nor a response (no "result", no "error")')
+
+
+def _unusual(line: bytes) -> Frame:
+    """Tell what valid JSON that does not fit the envelope is: a batch, or something to refuse."""
+    if line.lstrip()[:1] == b"[":
+        return _batch(line)
+    try:
+        members = _read_object(line)
+    except msgspec.ValidationError:
+        return _invalid(None, "A message must be a JSON object")
+    readable = members.get("id")
+    id_ = readable if isinstance(readable, int | str) and not isinstance(readable, bool) else None
+    if "method" not in members and ("result" in members or "error" in members):
+        return _invalid(id_, "The response is not valid JSON-RPC", to_us=True)
+    if members.get("jsonrpc") != "2.0":
+        return _invalid(id_, 'Not JSON-RPC 2.0: "jsonrpc" must be "2.0"')
+    if not isinstance(members.get("method"), str):
+        return _invalid(id_, '"method" must be a string')
+    if "id" in members and id_ is None:
+        return _invalid(None, '"id" must be a string or an integer')
+    return _invalid(id_, "A request has no valid result or error")
+
+
+def _batch(line: bytes) -> Frame:
+    if len(line) > MAX_BATCH_BYTES:
+        return _invalid(None, f"A batch may be {MAX_BATCH_BYTES} bytes long, this one is {len(line)}")
+    entries = _read_entries(line)
+    if not entries:
+        return _invalid(None, "A batch must not be empty")
+    if len(entries) > MAX_BATCH_ENTRIES:
+        return _invalid(None, f"A batch may have {MAX_BATCH_ENTRIES} entries, this one has {len(entries)}")
+    return Batch(tuple(_entry(bytes(entry)) for entry in entries))
+
+
+def _entry(value: bytes) -> Message:
+    if value[:1] == b"[":
+        return _invalid(None, "A batch must not hold another batch")
+    message = decode(value)
+    assert not isinstance(message, Batch | Malformed)  # the array around it was read already
+    return message
+
+
+# A stepladder of members that serializers write before the long one, in whatever order.
+_HEAD = re.compile(
+    rb"""\s*\{ (?: \s*"(?: jsonrpc"\s*:\s*"2\.0"
+                         | id"\s*:\s*(?P<id> -?\d{1,40} | "(?:[^"\\]|\\.){0,512}")
+                         | method"\s*:\s*(?P<method>"(?:[^"\\]|\\.){0,512}") ) \s*, ){0,3}
+               \s*"(?P<next>\w+)"\s*:""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def oversized(head: bytes, limit: int) -> Invalid:
+    """Stand in for a line that was longer than `limit`, of which only `head` was kept (A4).
+
+    Whoever waits for the answer is told where the beginning of the line says who that is.
+    """
+    error = ErrorObject(InvalidRequest.code, f"A message may be {limit} bytes long")
+    if (found := _HEAD.match(head)) is None:
+        return Invalid(None, error)
+    try:
+        id_: Id | None = msgspec.json.decode(found["id"], type=Id) if found["id"] else None
+    except msgspec.DecodeError:
+        id_ = None
+    return Invalid(id_, error, to_us=found["method"] is None and found["next"] in (b"result", b"error"))
+
+
+def _deeper_than(depth: int, line: bytes) -> bool:
+    """Say whether containers nest deeper than that, in C speed: peel one level of empty brackets at a time."""
+    outside_strings = line.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
+    brackets = b"".join(outside_strings).translate(_BRACKETS, _NOT_BRACKETS)
+    for _ in range(depth):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
+
+
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(c for c in range(256) if c not in b"{}[]")
+
+
+def _malformed(reason: str) -> Malformed:
+    return Malformed(ErrorObject(ParseError.code, reason))
+
+
+def _invalid(id_: Id | UnsetType | None, reason: str, *, to_us: bool = False) -> Invalid:
+    return Invalid(None if id_ is UNSET else id_, ErrorObject(InvalidRequest.code, reason), to_us)

@@ -1,0 +1,10 @@
+"""One end of a JSON-RPC conversation, symmetric: it asks, it answers, it tells, it is told.
+
+`Peer` keeps the promises every protocol on top relies on: order, exactly one answer to every request, cancellation in
+both directions, bounded memory. It knows no method but `$/cancel_request`; `Routes` says who answers what.
+"""
+
+from holdfast.peer.peer import Limits, Peer
+from holdfast.peer.routes import Routes
+
+__all__ = ["Limits", "Peer", "Routes"]

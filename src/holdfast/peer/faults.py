@@ -1,0 +1,37 @@
+"""The one place where an exception becomes a JSON-RPC error (P6)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from asyncio import CancelledError
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from holdfast.errors import InternalError, RequestCancelled, RequestError
+from holdfast.jsonrpc import ErrorObject
+
+log = logging.getLogger(__name__)
+
+CANCELLED = ErrorObject(RequestCancelled.code, "Request cancelled")
+
+
+def error_for(exception: BaseException, doing: str) -> ErrorObject:
+    """Say to the other side what went wrong, and nothing it should not know.
+
+    What was not meant for it (any exception but a `RequestError`) goes to our log whole, under a reference that it
+    is given instead.
+    """
+    if isinstance(exception, CancelledError):
+        return CANCELLED
+    if isinstance(exception, RequestError):
+        try:
+            data = UNSET if exception.data is None else Raw(msgspec.json.encode(exception.data))
+        except (TypeError, ValueError, RecursionError):
+            log.exception("The data of a %s cannot be encoded; it is left out", type(exception).__name__)
+            data = UNSET
+        return ErrorObject(exception.code, exception.message, data)
+    reference = secrets.token_hex(4)
+    log.error("%s failed (reference %s)", doing, reference, exc_info=exception)
+    return ErrorObject(InternalError.code, "Internal error", Raw(b'{"reference":"%s"}' % reference.encode()))

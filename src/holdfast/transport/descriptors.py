@@ -1,0 +1,257 @@
+"""Reading and writing a file descriptor beside an event loop.
+
+Where the loop can watch the descriptor it does; where it cannot (regular files, anything on Windows) a thread reads or
+writes instead. Whoever calls `open_input` and `open_output` does not know which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections import deque
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READ_BYTES = 64 << 10
+
+
+class Input(Protocol):
+    """Reads chunks from a descriptor it owns. Starts paused; an empty chunk is the end."""
+
+    def resume(self) -> None:
+        """Read, from now on."""
+        ...
+
+    def pause(self) -> None:
+        """Do not read until resumed."""
+        ...
+
+    def close(self) -> None:
+        """Stop for good and close the descriptor."""
+        ...
+
+
+class Output(Protocol):
+    """Writes chunks to a descriptor it owns, and tells of progress while anything waits."""
+
+    unsent: int
+    broken: bool
+
+    def write(self, data: bytes) -> None:
+        """Write, now or as soon as there is room."""
+        ...
+
+    def close(self) -> None:
+        """Stop for good and close the descriptor."""
+        ...
+
+
+def open_input(fd: int, on_chunk: Callable[[bytes], None], *, threads: bool = False) -> Input:
+    """Read a descriptor by the event loop where it can, by a thread where it cannot."""
+    if threads or not _watchable(fd):
+        return ThreadInput(fd, on_chunk)
+    return LoopInput(fd, on_chunk)
+
+
+def open_output(fd: int, on_progress: Callable[[], None], *, threads: bool = False) -> Output:
+    """Write a descriptor from the event loop where it can be told not to block, from a thread where it cannot."""
+    if threads or sys.platform == "win32":
+        return ThreadOutput(fd, on_progress)
+    return LoopOutput(fd, on_progress)
+
+
+def _watchable(fd: int) -> bool:
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_reader(fd, _nothing)
+        loop.remove_reader(fd)
+    except (OSError, NotImplementedError):
+        return False
+    return True
+
+
+def _nothing() -> None: ...
+
+
+class LoopInput:
+    """Reads when the loop says that reading will not block."""
+
+    def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
+        self._fd = fd
+        self._on_chunk = on_chunk
+        self._loop = asyncio.get_running_loop()
+
+    def resume(self) -> None:
+        if self._fd >= 0:
+            self._loop.add_reader(self._fd, self._readable)
+
+    def pause(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self.pause()
+            os.close(self._fd)
+            self._fd = -1
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._fd, READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # a terminal that went away says EIO
+            chunk = b""
+        if not chunk:
+            self.pause()
+        self._on_chunk(chunk)
+
+
+class LoopOutput:
+    """Writes at once what the descriptor takes, and the rest when the loop says there is room."""
+
+    def __init__(self, fd: int, on_progress: Callable[[], None]) -> None:
+        os.set_blocking(fd, False)
+        self._fd = fd
+        self._on_progress = on_progress
+        self._loop = asyncio.get_running_loop()
+        self._backlog: deque[memoryview] = deque()
+        self.unsent = 0
+        self.broken = False
+
+    def write(self, data: bytes) -> None:
+        self._backlog.append(memoryview(data))
+        self.unsent += len(data)
+        if len(self._backlog) == 1:
+            self._push(waiting=False)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_writer(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+            self._drop()
+
+    def _writable(self) -> None:
+        self._push(waiting=True)
+        self._on_progress()
+
+    def _push(self, *, waiting: bool) -> None:
+        while self._backlog:
+            data = self._backlog[0]
+            try:
+                written = os.write(self._fd, data)
+            except (BlockingIOError, InterruptedError):
+                written = 0
+            except OSError:
+                if waiting:
+                    self._loop.remove_writer(self._fd)
+                self._drop()
+                self._loop.call_soon(self._on_progress)
+                return
+            self.unsent -= written
+            if written < len(data):
+                self._backlog[0] = data[written:]
+                if not waiting:
+                    self._loop.add_writer(self._fd, self._writable)
+                return
+            self._backlog.popleft()
+        if waiting:
+            self._loop.remove_writer(self._fd)
+
+    def _drop(self) -> None:
+        self.broken = True
+        self._backlog.clear()
+        self.unsent = 0
+
+
+class ThreadInput:
+    """Reads in a thread of its own."""
+
+    def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
+        self._fd = fd
+        self._on_chunk = on_chunk
+        self._loop = asyncio.get_running_loop()
+        self._may_read = threading.Event()
+        self._closed = False
+        # A daemon: a read that never returns must not keep the process.
+        threading.Thread(target=self._run, name="holdfast-read", daemon=True).start()
+
+    def resume(self) -> None:
+        self._may_read.set()
+
+    def pause(self) -> None:
+        self._may_read.clear()
+
+    def close(self) -> None:
+        self._closed = True
+        self._may_read.set()
+
+    def _run(self) -> None:
+        chunk = b"-"
+        while chunk and self._may_read.wait() and not self._closed:
+            try:
+                chunk = os.read(self._fd, READ_BYTES)
+            except OSError:
+                chunk = b""
+            if not _tell(self._loop, self._deliver, chunk):
+                break
+        os.close(self._fd)
+
+    def _deliver(self, chunk: bytes) -> None:
+        if not self._closed:
+            self._on_chunk(chunk)
+
+
+class ThreadOutput:
+    """Writes in a thread of its own."""
+
+    def __init__(self, fd: int, on_progress: Callable[[], None]) -> None:
+        self._fd = fd
+        self._on_progress = on_progress
+        self._loop = asyncio.get_running_loop()
+        self._work: SimpleQueue[bytes | None] = SimpleQueue()
+        self.unsent = 0
+        self.broken = False
+        threading.Thread(target=self._run, name="holdfast-write", daemon=True).start()
+
+    def write(self, data: bytes) -> None:
+        if not self.broken:
+            self.unsent += len(data)
+            self._work.put(data)
+
+    def close(self) -> None:
+        self._work.put(None)
+
+    def _run(self) -> None:
+        while (data := self._work.get()) is not None:
+            view = memoryview(data)
+            try:
+                while view:
+                    view = view[os.write(self._fd, view) :]
+            except OSError:
+                _tell(self._loop, self._wrote, -1)
+                break
+            if not _tell(self._loop, self._wrote, len(data)):
+                break
+        with suppress(OSError):
+            os.close(self._fd)
+
+    def _wrote(self, size: int) -> None:
+        self.broken = size < 0
+        self.unsent = 0 if self.broken else self.unsent - size
+        self._on_progress()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], argument: object) -> bool:
+    try:
+        loop.call_soon_threadsafe(callback, argument)
+    except RuntimeError:  # the loop is gone, and with it everyone who would listen
+        return False
+    return True

@@ -1,0 +1,113 @@
+"""Two transports linked in memory: for tests, and for an agent and a client in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from holdfast.transport.lines import HEAD_BYTES, MAX_LINE_BYTES, Oversized
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.transport.port import Line, Receiver
+
+
+def memory_pair(limit: int = MAX_LINE_BYTES) -> tuple[MemoryTransport, MemoryTransport]:
+    """Make two transports, each of which receives what the other sends."""
+    left, right = MemoryTransport(limit), MemoryTransport(limit)
+    left.link(right)
+    right.link(left)
+    return left, right
+
+
+class MemoryTransport:
+    """One end of a `memory_pair`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._other: MemoryTransport = self
+        self._receiver: Receiver | None = None
+        self._paused = False
+        self._closed = False
+        self._ended = False
+        self._inbox: deque[Line] = deque()
+        self._delivery_due = False
+        self.unsent = 0
+        self._drained = asyncio.Event()
+
+    def link(self, other: MemoryTransport) -> None:
+        """Say where lines go."""
+        self._other = other
+
+    def open(self, receiver: Receiver) -> None:
+        """Begin to read."""
+        self._receiver = receiver
+        self._schedule()
+
+    def send(self, line: bytes) -> None:
+        """Hand a line to the other end at the end of this loop tick."""
+        if not (self._closed or self._other._closed):
+            self.unsent += len(line)
+            self._other._take(line)
+
+    def flush(self) -> None:
+        """Deliver now."""
+        self._other._deliver()
+
+    def pause(self) -> None:
+        """Stop reading."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Read again."""
+        self._paused = False
+        self._schedule()
+
+    async def drain(self, below: int) -> None:
+        """Wait until the other end has read enough."""
+        while self.unsent >= below and not (self._closed or self._other._closed):
+            self._drained.clear()
+            await self._drained.wait()
+
+    async def close(self, flush_for: float) -> None:
+        """Let go; the other end sees the end of its input after what was sent before."""
+        if self._closed:
+            return
+        try:
+            async with asyncio.timeout(flush_for):
+                await self.drain(1)
+        except TimeoutError:
+            pass
+        self._closed = True
+        self._receiver = None
+        self._inbox.clear()
+        self._drained.set()
+        self._other._drained.set()
+        self._other._schedule()
+
+    def _take(self, line: bytes) -> None:
+        too_long = len(line) > self._limit
+        self._inbox.append(Oversized(line[:HEAD_BYTES], self._limit) if too_long else line)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._delivery_due:
+            self._delivery_due = True
+            self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        self._delivery_due = False
+        if self._receiver is None or self._paused or self._ended:
+            return
+        if self._inbox:
+            lines: Sequence[Line] = tuple(self._inbox)
+            self._inbox.clear()
+            self._other.unsent = 0
+            self._other._drained.set()
+            self._receiver.lines_received(lines)
+        if self._other._closed and not self._inbox:
+            self._ended = True
+            self._receiver.input_ended(None)

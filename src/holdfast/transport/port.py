@@ -1,0 +1,63 @@
+"""The contract between a transport and whoever uses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from holdfast.transport.lines import Oversized
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.errors import ConnectionLost
+
+Line: TypeAlias = bytes | Oversized
+
+
+class Receiver(Protocol):
+    """What a transport tells. Both methods are called from the event loop and must not block."""
+
+    def lines_received(self, lines: Sequence[Line]) -> None:
+        """Lines arrived, in order; as many at once as were there to read."""
+        ...
+
+    def input_ended(self, reason: ConnectionLost | None) -> None:
+        """Nothing more will arrive. Told exactly once; `reason` is `None` for an orderly end."""
+        ...
+
+
+class Transport(Protocol):
+    """Carries lines both ways."""
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait for the other side to read."""
+        ...
+
+    def open(self, receiver: Receiver) -> None:
+        """Begin to read. Called once, from the event loop."""
+        ...
+
+    def send(self, line: bytes) -> None:
+        """Send a line at the end of this loop tick. Never blocks, never fails; goes nowhere once the end came."""
+        ...
+
+    def flush(self) -> None:
+        """Send what was queued now instead of at the end of the tick."""
+        ...
+
+    def pause(self) -> None:
+        """Stop reading, so that the other side has to wait."""
+        ...
+
+    def resume(self) -> None:
+        """Read again."""
+        ...
+
+    async def drain(self, below: int) -> None:
+        """Wait until fewer than `below` bytes are unsent, or none ever will be."""
+        ...
+
+    async def close(self, flush_for: float) -> None:
+        """Stop reading, send what is unsent within that many seconds, let go of everything. Idempotent."""
+        ...
