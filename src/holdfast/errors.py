@@ -14,6 +14,10 @@
     │   └── InvalidAnswer       …or answered something that does not fit the question
     ├── ConnectionLost        the other side went away while something waited for it
     │   └── ProcessExited       …and it was a process we had started: `returncode`, `stderr`
+    ├── FileRefused           a file of the session cannot be used that way; says what to do instead: `path`
+    │   ├── OutsideRoots        the path leaves the session's directories, by itself or through a link
+    │   ├── FileTooLarge        there is more of it than may be read at once
+    │   └── NotText             its bytes are not text in that encoding
     └── UsageError            the program that uses Holdfast made a mistake
 
 `holdfast.peer.faults` is the one place that turns an exception into a JSON-RPC error.
@@ -108,6 +112,29 @@ class ProcessExited(ConnectionLost):
         super().__init__(f"{command} {how}{said}")
         self.returncode = returncode
         self.stderr = stderr
+
+
+class FileRefused(HoldfastError):
+    """A file of the session cannot be used in that way, whatever the system would allow.
+
+    What the system itself refuses stays what it is: `FileNotFoundError`, `PermissionError` and the rest.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path!r} {why}")
+        self.path = path
+
+
+class OutsideRoots(FileRefused):
+    """The path leaves the session's directories, by itself or through a link."""
+
+
+class FileTooLarge(FileRefused):
+    """There is more of the file than may be read at once."""
+
+
+class NotText(FileRefused):
+    """The file's bytes are not text in that encoding."""
 
 
 class UsageError(HoldfastError):
