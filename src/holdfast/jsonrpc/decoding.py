@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -39,8 +40,10 @@ class _Envelope(msgspec.Struct, gc=False):
 
 
 _read_envelope = msgspec.json.Decoder(_Envelope).decode
+_read_id = msgspec.json.Decoder(Id).decode
+_read_value = msgspec.json.Decoder(Raw).decode
 _read_entries = msgspec.json.Decoder(list[Raw]).decode
-_read_object = msgspec.json.Decoder(dict[str, Any]).decode
+_read_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def decode(line: bytes) -> Frame:
@@ -86,24 +89,43 @@ def _message(it: _Envelope) -> Message:
 
 
 def _unusual(line: bytes) -> Frame:
-    """Tell what valid JSON that does not fit the envelope is: a batch, or something to refuse."""
+    """Tell what does not fit the envelope: no JSON after all, a batch, or something to refuse."""
+    try:
+        _read_value(line)  # the envelope was given up where it did not fit; what follows may be no JSON
+    except msgspec.DecodeError as e:
+        return _malformed(str(e))
     if line.lstrip()[:1] == b"[":
         return _batch(line)
     try:
-        members = _read_object(line)
+        members = _read_members(line)
     except msgspec.ValidationError:
         return _invalid(None, "A message must be a JSON object")
-    readable = members.get("id")
-    id_ = readable if isinstance(readable, int | str) and not isinstance(readable, bool) else None
+    try:
+        return _message(_read_envelope(msgspec.json.encode(members)))  # of a name written twice the last one counts
+    except msgspec.ValidationError:
+        return _refused(members)
+
+
+def _refused(members: dict[str, Raw]) -> Invalid:
+    """Say why an object is no message."""
+    id_ = _id(members.get("id", b"null"))
     if "method" not in members and ("result" in members or "error" in members):
         return _invalid(id_, "The response is not valid JSON-RPC", to_us=True)
-    if members.get("jsonrpc") != "2.0":
+    if members.get("jsonrpc") != Raw(b'"2.0"'):
         return _invalid(id_, 'Not JSON-RPC 2.0: "jsonrpc" must be "2.0"')
-    if not isinstance(members.get("method"), str):
+    if not bytes(members.get("method", b"null")).startswith(b'"'):
         return _invalid(id_, '"method" must be a string')
     if "id" in members and id_ is None:
         return _invalid(None, '"id" must be a string or an integer')
     return _invalid(id_, "A request has no valid result or error")
+
+
+def _id(value: bytes | Raw) -> Id | None:
+    """Read an id, or nothing where it is none."""
+    try:
+        return _read_id(value)
+    except msgspec.DecodeError:
+        return None
 
 
 def _batch(line: bytes) -> Frame:
@@ -143,26 +165,30 @@ def oversized(head: bytes, limit: int) -> Invalid:
     error = ErrorObject(InvalidRequest.code, f"A message may be {limit} bytes long")
     if (found := _HEAD.match(head)) is None:
         return Invalid(None, error)
-    try:
-        id_: Id | None = msgspec.json.decode(found["id"], type=Id) if found["id"] else None
-    except msgspec.DecodeError:
-        id_ = None
+    id_ = _id(found["id"]) if found["id"] else None
     return Invalid(id_, error, to_us=found["method"] is None and found["next"] in (b"result", b"error"))
 
 
 def _deeper_than(depth: int, line: bytes) -> bool:
-    """Say whether containers nest deeper than that, in C speed: peel one level of empty brackets at a time."""
-    outside_strings = line.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
-    brackets = b"".join(outside_strings).translate(_BRACKETS, _NOT_BRACKETS)
-    for _ in range(depth):
-        if not brackets:
-            return False
+    """Say whether containers nest deeper than that, in time linear in the line, most of it in C."""
+    bare = line.replace(rb"\\", b"").replace(rb"\"", b"").translate(_BRACKETS, _NEITHER_QUOTES_NOR_BRACKETS)
+    brackets = b"".join(bare.replace(b'""', b"").split(b'"')[::2])  # every second piece is outside strings
+    for _ in range(_PEELED):  # what is ordinary is gone after peeling off empty brackets a few times
         brackets = brackets.replace(b"[]", b"")
-    return bool(brackets)
+    level = 0
+    for at in range(0, len(brackets), _BLOCK):
+        levels = list(accumulate(map(_STEPS.__getitem__, brackets[at : at + _BLOCK]), initial=level))
+        if max(levels) > depth - _PEELED:
+            return True
+        level = levels[-1]
+    return False
 
 
+_PEELED = 8
+_BLOCK = 4_096
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
-_NOT_BRACKETS = bytes(c for c in range(256) if c not in b"{}[]")
+_NEITHER_QUOTES_NOR_BRACKETS = bytes(c for c in range(256) if c not in b'"{}[]')
+_STEPS = {ord("["): 1, ord("]"): -1}
 
 
 def _malformed(reason: str) -> Malformed:

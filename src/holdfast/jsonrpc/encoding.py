@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from holdfast.jsonrpc.messages import ErrorObject, Id
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from holdfast.jsonrpc.messages import ErrorObject, Id
 
 # The tag writes `"jsonrpc":"2.0"` first, where readers look for it.
 
