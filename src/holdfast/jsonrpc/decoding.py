@@ -147,26 +147,27 @@ def _entry(value: bytes) -> Message:
     return message
 
 
-# A stepladder of members that serializers write before the long one, in whatever order.
-_HEAD = re.compile(
-    rb"""\s*\{ (?: \s*"(?: jsonrpc"\s*:\s*"2\.0"
-                         | id"\s*:\s*(?P<id> -?\d{1,40} | "(?:[^"\\]|\\.){0,512}")
-                         | method"\s*:\s*(?P<method>"(?:[^"\\]|\\.){0,512}") ) \s*, ){0,3}
-               \s*"(?P<next>\w+)"\s*:""",
-    re.VERBOSE | re.DOTALL,
-)
+# Members that serializers write before or after the long one, in whatever order.
+_SHORT = rb"""\s*"(?: jsonrpc"\s*:\s*"2\.0"
+                  | id"\s*:\s*(?P<id> -?\d{1,40} | "(?:[^"\\]|\\.){0,512}")
+                  | method"\s*:\s*(?P<method>"(?:[^"\\]|\\.){0,512}") )\s*"""
+_HEAD = re.compile(rb"\s*\{ (?: %b , ){0,3} \s*\"(?P<next>\w+)\"\s*:" % _SHORT, re.VERBOSE | re.DOTALL)
+_TAIL = re.compile(rb"(?: , %b ){1,3} \}\s*\Z" % _SHORT, re.VERBOSE | re.DOTALL)
 
 
-def oversized(head: bytes, limit: int) -> Invalid:
-    """Stand in for a line that was longer than `limit`, of which only `head` was kept (A4).
+def oversized(head: bytes, tail: bytes, limit: int) -> Invalid:
+    """Stand in for a line that was longer than `limit`, of which only the ends were kept (A4).
 
-    Whoever waits for the answer is told where the beginning of the line says who that is.
+    Whoever waits for the answer is told where either end of the line says who that is.
     """
     error = ErrorObject(InvalidRequest.code, f"A message may be {limit} bytes long")
-    if (found := _HEAD.match(head)) is None:
+    if (before := _HEAD.match(head)) is None:
         return Invalid(None, error)
-    id_ = _id(found["id"]) if found["id"] else None
-    return Invalid(id_, error, to_us=found["method"] is None and found["next"] in (b"result", b"error"))
+    after = _TAIL.search(tail)
+    id_ = before["id"] or (after and after["id"])
+    method = before["method"] or (after and after["method"])
+    answer = method is None and before["next"] in (b"result", b"error")
+    return Invalid(_id(id_) if id_ else None, error, to_us=answer)
 
 
 def _deeper_than(depth: int, line: bytes) -> bool:

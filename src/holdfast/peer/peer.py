@@ -248,7 +248,7 @@ class Peer:
         inbox, urgent = self._inbox, self.routes.urgent
         for line in lines:
             if type(line) is Oversized:
-                frame, seen = oversized(line.head, line.limit), line.head
+                frame, seen = oversized(line.head, line.tail, line.limit), line.head
             else:
                 frame, seen = decode(line), line
             self._unread += len(seen)

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from holdfast.transport.lines import HEAD_BYTES, MAX_LINE_BYTES, Oversized
+from holdfast.transport.lines import MAX_LINE_BYTES, Oversized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ class MemoryTransport:
 
     def _take(self, line: bytes) -> None:
         too_long = len(line) > self._limit
-        self._inbox.append(Oversized(line[:HEAD_BYTES], self._limit) if too_long else line)
+        self._inbox.append(Oversized.of(line, self._limit) if too_long else line)
         self._schedule()
 
     def _schedule(self) -> None:
