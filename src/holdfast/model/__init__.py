@@ -1,0 +1,49 @@
+"""The domain, pure: what a session is made of, in no protocol version's words and in nobody's storage.
+
+An `Event` is something that happened in a session; `History` folds events into entries (messages, tool calls, plans,
+terminals…) in the order of their first appearance; `RULES` says how each kind of event folds. Events are shaped like
+the newest protocol version's updates, a superset: what a surface does not know survives untouched.
+"""
+
+from holdfast.model.events import Event, Update, event_from, text_event
+from holdfast.model.history import Entry, History, Terminal, fold
+from holdfast.model.ids import new_id, new_session_id
+from holdfast.model.kinds import RULES, Fold, Rule
+from holdfast.model.layout import Line, lines_of, searchable
+from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, next_phase
+from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
+from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, title_from
+
+__all__ = [
+    "RULES",
+    "ArchiveFilter",
+    "Choice",
+    "ChoiceGroup",
+    "Entry",
+    "Event",
+    "Fold",
+    "History",
+    "Line",
+    "Option",
+    "OptionValue",
+    "Page",
+    "Phase",
+    "Rule",
+    "SessionInfo",
+    "SessionState",
+    "StopReason",
+    "Terminal",
+    "TurnEnd",
+    "Update",
+    "checked_value",
+    "event_from",
+    "fold",
+    "lines_of",
+    "new_id",
+    "new_session_id",
+    "next_phase",
+    "options_update",
+    "searchable",
+    "text_event",
+    "title_from",
+]

@@ -1,0 +1,253 @@
+"""The fold: events in, entries out, each where it first appeared.
+
+One fold serves everyone: the engine for the running turn, recovery for a turn a crash broke, a client for what it
+receives. A history may begin anywhere. What it appends to an entry whose beginning it has not seen, it also gives back
+as something to append, never as the whole, unless it is told that every entry begins here (`complete`).
+
+What every history of the same events agrees on: neighbouring blocks of plain text are one block, and a cleared member
+is as good as one that never was.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.model.events import Event, Update, event_from
+from holdfast.model.kinds import CHUNK_OF, RULES, Fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.model.kinds import Rule
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Entry:
+    """One thing in the conversation: a message, a tool call, a plan."""
+
+    __slots__ = ("_texts", "entity", "extras", "items", "key", "members", "whole")
+
+    def __init__(self, entity: str, key: str, *, whole: bool) -> None:
+        self.entity = entity
+        self.key = key
+        self.members: Update = {}
+        """All it has but its key and its list of items."""
+        self.items: list[Any] | None = None
+        """Its list of items, as the content of a message; None where nothing was said about it."""
+        self.extras: dict[int, Update] = {}
+        """What came along with single items, as the `_meta` of a chunk, by the item's position."""
+        self.whole = whole
+        """Whether the list is all there is, or only what is to be appended to what came before."""
+        self._texts: list[str] = []  # plain text that is still to be joined to the list
+
+    def append_text(self, text: str) -> None:
+        """Append plain text. A message streamed in 2,000 chunks becomes one block, in linear time."""
+        self._texts.append(text)
+
+    def append(self, item: Any, extra: Update) -> None:
+        """Append an item to the list, and what came along with it."""
+        if not extra and _is_plain_text(item):
+            self._texts.append(item["text"])
+            return
+        self._settle()
+        if self.items is None:
+            self.items = []
+        if extra:
+            self.extras[len(self.items)] = extra
+        self.items.append(item)
+
+    def replace(self, value: Any) -> None:
+        """Put a whole list in the place of the old one; null clears it."""
+        self._texts.clear()
+        self.extras.clear()
+        self.items = []
+        self.whole = True
+        for item in value or ():
+            self.append(item, {})
+
+    def content(self) -> list[Any]:
+        """Get the list of items."""
+        self._settle()
+        return [] if self.items is None else self.items
+
+    def text(self) -> str:
+        """Get all that is plain text in it, for search and for reading."""
+        found = (it["content"] if it.get("type") == "content" else it for it in self.content())
+        return "\n".join(it["text"] for it in found if it.get("type") == "text")
+
+    def updates(self) -> Iterator[Update]:
+        """Give the updates that make this entry again: a single one, but for rare cases."""
+        self._settle()
+        rule = RULES.get(self.entity)
+        if rule is None or rule.fold is Fold.REPLACE:
+            yield self.members
+            return
+        head = {"sessionUpdate": self.entity, rule.key: self.key}
+        if self.items is None:
+            yield {**head, **self.members}
+            return
+        if self.whole and not self.extras:
+            yield {**head, **self.members, rule.items: self._list()}
+            return
+        if self.whole:
+            yield {**head, **self.members, rule.items: []}
+        elif self.members:
+            yield {**head, **self.members}
+        chunk = CHUNK_OF[self.entity]
+        for at, item in enumerate(self.items):
+            yield {
+                "sessionUpdate": chunk,
+                rule.key: self.key,
+                RULES[chunk].item: item,
+                **self.extras.get(at, {}),
+            }
+
+    def _list(self) -> object:
+        return self.items
+
+    def _settle(self) -> None:
+        if self._texts:
+            text = "".join(self._texts)
+            self._texts.clear()
+            if self.items is None:
+                self.items = []
+            if self.items and len(self.items) - 1 not in self.extras and _is_plain_text(self.items[-1]):
+                self.items[-1] = {"type": "text", "text": self.items[-1]["text"] + text}
+            else:
+                self.items.append({"type": "text", "text": text})
+
+
+class Terminal(Entry):
+    """A terminal: its items are pieces of base64, and the list of them is written as one object."""
+
+    __slots__ = ()
+
+    def append(self, item: Any, extra: Update) -> None:
+        """Append a piece of output. What came along with it is let go: pieces do not stay apart."""
+        del extra
+        if self.items is None:
+            self.items = []
+        self.items.append(item)
+
+    def replace(self, value: Any) -> None:
+        """Put a whole output in the place of the old one."""
+        self.whole = True
+        self.items = [] if value is None else [value["data"]]
+
+    def text(self) -> str:
+        """Get nothing: what a terminal printed is not something that was said."""
+        return ""
+
+    def output(self) -> bytes:
+        """Get what it printed."""
+        return b"".join(b64decode(piece) for piece in self.items or ())
+
+    def _list(self) -> object:
+        return {"data": "".join(self.items or ())}
+
+    def _settle(self) -> None:
+        if self.items is not None and len(self.items) > 1:
+            self.items = [b64encode(self.output()).decode()]
+
+
+class History:
+    """Entries in the order of their first appearance, and the latest of each thing that only has a latest."""
+
+    __slots__ = ("_complete", "_entries", "_kept", "state")
+
+    def __init__(self, *, complete: bool = True) -> None:
+        self._complete = complete
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._kept = 0
+        self.state: dict[str, Update] = {}
+        """By kind, the latest update about the session itself."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, entity: str, key: str) -> Entry | None:
+        """Find an entry."""
+        return self._entries.get((entity, key))
+
+    def apply(self, event: Event) -> None:
+        """Fold one event in."""
+        rule = event.rule
+        if event.text is not None:
+            self._entry(rule.entity, event.key).append_text(event.text)
+            return
+        match rule.fold:
+            case Fold.TRANSIENT:
+                pass
+            case Fold.STATE:
+                before = self.state.get(event.kind, {}) if event.kind == "session_info_update" else {}
+                self.state[event.kind] = {**before, **event.update()}
+            case Fold.APPEND:
+                update = event.update()
+                item = update.pop(rule.item)
+                del update["sessionUpdate"], update[rule.key]
+                self._entry(rule.entity, event.key).append(item, update)
+            case Fold.PATCH:
+                self._patch(event, rule)
+            case Fold.REPLACE:
+                self._entry(rule.entity, event.key).members = event.update()
+            case Fold.REMOVE:
+                if self._entries.pop((rule.entity, event.key), None) is None and not self._complete:
+                    self._keep(event)
+            case Fold.OPAQUE:
+                self._keep(event)
+
+    def updates(self) -> Iterator[Update]:
+        """Give the updates that make this history again."""
+        for entry in self:
+            yield from entry.updates()
+
+    def _entry(self, entity: str, key: str) -> Entry:
+        entry = self._entries.get((entity, key))
+        if entry is None:
+            kind = Terminal if entity == "terminal_update" else Entry
+            entry = self._entries[entity, key] = kind(entity, key, whole=self._complete)
+        return entry
+
+    def _patch(self, event: Event, rule: Rule) -> None:
+        update = event.update()
+        entry = self._entry(rule.entity, event.key)
+        del update["sessionUpdate"], update[rule.key]
+        if rule.items in update:
+            entry.replace(update.pop(rule.items))
+        if "_meta" in update:
+            update["_meta"] = self._patched_meta(entry.members.get("_meta"), update["_meta"])
+        for name, value in update.items():
+            if value is None and self._complete:
+                entry.members.pop(name, None)
+            else:
+                entry.members[name] = value
+
+    def _patched_meta(self, before: Update | None, patch: Update | None) -> Update | None:
+        """Patch metadata: unlike any other member, key by key."""
+        if patch is None:
+            return None
+        merged = {**(before or {}), **patch}
+        return {k: v for k, v in merged.items() if v is not None} if self._complete else merged
+
+    def _keep(self, event: Event) -> None:
+        self._kept += 1
+        self._entry("", str(self._kept)).members = event.update()
+
+
+def fold(lines: Iterable[bytes], *, complete: bool = True) -> History:
+    """Fold encoded updates into a history."""
+    history = History(complete=complete)
+    for line in lines:
+        history.apply(event_from(msgspec.json.decode(line), line))
+    return history
+
+
+def _is_plain_text(item: Any) -> bool:
+    return item.get("type") == "text" and len(item) == 2

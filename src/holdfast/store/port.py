@@ -1,0 +1,157 @@
+"""The persistence port: what the engine asks of a store, and what a store promises.
+
+Whatever a method has returned is on disk for good (P2); `TurnLog.append` alone promises less: what it has taken
+survives the death of the process, not that of the machine (P1). Every write names a claim, and a claim that another
+process has outdated is refused (P4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from holdfast.model import SessionInfo, SessionState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from holdfast.model import ArchiveFilter, Line, Page
+
+
+class Claim(NamedTuple):
+    """The right to write a session, until somebody takes it over."""
+
+    session: str
+    epoch: int
+
+
+class Record(NamedTuple):
+    """A session as it is stored, without its conversation."""
+
+    info: SessionInfo
+    state: SessionState
+    lines: int
+    """How many lines its history has."""
+
+
+class Broken(NamedTuple):
+    """A turn whose process died: what had been accepted and what had been said, to be folded and sealed."""
+
+    lines: list[bytes]
+
+
+class Claimed(NamedTuple):
+    """What one gets with a claim."""
+
+    claim: Claim
+    record: Record
+    broken: Broken | None
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change about a session besides its conversation; what is not named stays."""
+
+    state: SessionState | UnsetType = UNSET
+    title: str | UnsetType | None = UNSET
+    archived: bool | UnsetType = UNSET
+    additional: tuple[str, ...] | UnsetType = UNSET
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """Something a search found: `text` with the places of the words in it, as pairs of offsets."""
+
+    session: SessionInfo
+    kind: str
+    key: str
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+class TurnLog(Protocol):
+    """The events of a turn while it runs."""
+
+    def append(self, lines: bytes) -> None:
+        """Keep encoded events, a newline after each. Fast enough to be called from the event loop."""
+        ...
+
+    async def sync(self) -> None:
+        """Make what was appended so far survive the death of the machine too."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps sessions."""
+
+    async def create(self, info: SessionInfo, state: SessionState) -> Claim:
+        """Add a session, claimed."""
+        ...
+
+    async def get(self, session: str) -> Record:
+        """Look a session up; `SessionNotFound` if there is none."""
+        ...
+
+    async def list(self, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int) -> Page:
+        """List the sessions that ever got a prompt, newest activity first (B4, B5)."""
+        ...
+
+    async def claim(self, session: str) -> Claimed:
+        """Become the one writer of a session.
+
+        One that is idle in another process is taken over; one whose turn runs in a live process is refused with
+        `SessionBusy`; one whose process died is taken, along with the turn that broke.
+        """
+        ...
+
+    async def release(self, claim: Claim) -> None:
+        """Stop being the writer, so that nobody has to wonder who is."""
+        ...
+
+    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes) -> TurnLog:
+        """Begin a turn with what was accepted, as a prompt."""
+        ...
+
+    async def seal(self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int) -> None:
+        """End the turn: put its entries behind the history and forget its log. `messages` were added by it."""
+        ...
+
+    async def save(self, claim: Claim, changes: Changes) -> None:
+        """Change what is known of a session besides its conversation. Its last activity stays what it was."""
+        ...
+
+    def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
+        """Read the first so many lines of the history: blocks of lines joined by newlines, a few blocks at a time.
+
+        Whoever reads while the session goes on says how many lines there were when it began, and sees those.
+        """
+        ...
+
+    async def fork(
+        self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
+    ) -> Claim:
+        """Add a session that begins with another's history, up to and with the entry of that key or all of it.
+
+        Then come `lines`, which the other session does not have yet.
+        """
+        ...
+
+    async def delete(self, session: str) -> None:
+        """Remove a session; its forks stay whole. One that is not there is removed already."""
+        ...
+
+    async def search(self, words: str, *, cwd: str | None, limit: int) -> list[Hit]:
+        """Find words in titles, messages and titles of tool calls, newest first."""
+        ...
+
+    async def prune(self, before: int) -> int:
+        """Delete the sessions whose last activity is older than that and that nobody uses; say how many."""
+        ...
+
+    async def vacuum(self) -> None:
+        """Give back the space of what was deleted."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is in hand and let go."""
+        ...

@@ -1,0 +1,138 @@
+"""A connection to the database: what must hold before it is used, queries by their names, and what its errors mean."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from holdfast.errors import StoreDamaged, StoreError, StoreFull, StoreTooNew
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from importlib.resources.abc import Traversable
+
+# apsw describes its values with a type that strict checking cannot see through.
+# pyright: reportUnknownMemberType=false
+
+OLDEST_SQLITE = 3_051_003
+"""Before it, resetting the write-ahead log while another process reads could corrupt the database."""
+
+APPLICATION_ID = 0x484F4C44  # "HOLD"
+
+BUSY_MS = 10_000
+
+_HERE: Traversable = resources.files(__package__ or "")
+
+
+class Database:
+    """A connection that may be used: checked, migrated, and set to lose nothing it has acknowledged."""
+
+    def __init__(self, path: str, *, vfs: str | None = None) -> None:
+        if apsw.SQLITE_VERSION_NUMBER < OLDEST_SQLITE:
+            raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install apsw 3.51.3 or newer")
+        self._path = path
+        self._queries = queries()
+        with self.explained():
+            self._db = apsw.Connection(path, vfs=vfs)
+            self._db.set_busy_timeout(BUSY_MS)
+            self._check()
+            self._db.pragma("journal_mode", "wal")
+            self._db.pragma("synchronous", "full")
+            self._db.pragma("foreign_keys", 1)
+            self._migrate()
+
+    def run(self, name: str, /, **bindings: object) -> None:
+        """Run a query for what it does."""
+        for _ in self.rows(name, **bindings):
+            pass
+
+    def row(self, name: str, /, **bindings: object) -> tuple[Any, ...] | None:
+        """Run a query that gives at most one row."""
+        found: tuple[Any, ...] | None = None
+        for it in self.rows(name, **bindings):
+            found = it
+        return found
+
+    def rows(self, name: str, /, **bindings: Any) -> Iterator[tuple[Any, ...]]:
+        """Run a query; its rows are read as they are asked for."""
+        return self._db.execute(self._queries[name], bindings)
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """Write: take the write lock at once, commit at the end, undo everything if anything fails."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if not self._db.get_autocommit():
+                self._db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def explained(self) -> Generator[None]:
+        """Say what a database error means for the user, and what to do about it."""
+        try:
+            yield
+        except apsw.FullError as e:
+            raise StoreFull("There is no space left for the sessions. Nothing was changed; free some, try again") from e
+        except (apsw.CorruptError, apsw.NotADBError) as e:
+            raise StoreDamaged(
+                f"The session store {self._path} is damaged ({e}). Nothing was changed in it. Keep a copy of the file "
+                "and of those beside it; restore a backup, or choose another place for the store"
+            ) from e
+        except apsw.BusyError as e:
+            raise StoreError("The session store is locked by another process; try again") from e
+        except (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as e:
+            raise StoreError(f"The session store {self._path} cannot be opened for writing ({e})") from e
+        except apsw.IOError as e:
+            raise StoreError(f"The session store cannot be read or written ({e}). Nothing was changed") from e
+
+    def vacuum(self) -> None:
+        """Give back the space of what was deleted."""
+        self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+        self._db.execute("VACUUM")
+        self._db.pragma("wal_checkpoint", "truncate")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def _check(self) -> None:
+        application = self._db.pragma("application_id")
+        if application not in (0, APPLICATION_ID) or (application == 0 and self._db.pragma("schema_version")):
+            raise StoreError(f"{self._path} is a database, but not one of Holdfast's; choose another place")
+        version, newest = self._db.pragma("user_version"), len(migrations())
+        if version > newest:
+            raise StoreTooNew(
+                f"{self._path} was written by a newer Holdfast (format {version}, this one knows {newest}); "
+                "upgrade Holdfast, or choose another place for the store"
+            )
+
+    def _migrate(self) -> None:
+        """Bring the schema up to date, one numbered file after the other, all of them or none."""
+        scripts = migrations()
+        if self._db.pragma("user_version") == len(scripts):
+            return
+        with self.transaction():
+            for number, script in enumerate(scripts, start=1):
+                if number > self._db.pragma("user_version"):  # another process may have been faster
+                    self._db.execute(script)
+                    self._db.pragma("user_version", number)
+            self._db.pragma("application_id", APPLICATION_ID)
+
+
+def migrations() -> list[str]:
+    """Read the migrations, in order."""
+    files = [it for it in (_HERE / "migrations").iterdir() if it.name.endswith(".sql")]
+    return [it.read_text() for it in sorted(files, key=lambda it: it.name)]
+
+
+def queries() -> dict[str, str]:
+    """Read the queries, by name."""
+    parts = re.split(r"^-- name: (\w+)$", (_HERE / "queries.sql").read_text(), flags=re.MULTILINE)
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}

@@ -1,0 +1,95 @@
+"""Which of the processes that share a store are alive (P4).
+
+Each holds a lock on a file of its own for as long as it lives. The system lets go of the lock when the process dies,
+however it dies, so that nobody has to guess from process numbers or clocks. Locks do not cross machines: a store in a
+network folder must be used from one machine only.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class _About(msgspec.Struct):
+    """What a process tells about itself, for messages to the user."""
+
+    pid: int
+    command: str
+
+
+class Owners:
+    """The processes at work on one store; this one is among them from the start."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self.me = secrets.token_hex(8)
+        self._directory = directory
+        self._fd = -1
+        if directory is not None:
+            directory.mkdir(mode=0o700, exist_ok=True)
+            self._fd = os.open(directory / self.me, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            _lock(self._fd)
+            os.write(self._fd, msgspec.json.encode(_About(os.getpid(), " ".join(sys.argv)[:200])))
+
+    def is_alive(self, owner: str) -> bool:
+        """Say whether a process is at work."""
+        if owner == self.me:
+            return True
+        if self._directory is None:
+            return False
+        try:
+            fd = os.open(self._directory / owner, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            if not _lock(fd):
+                return True
+            with suppress(OSError):
+                (self._directory / owner).unlink()  # nobody will ask for it again
+            return False
+        finally:
+            os.close(fd)
+
+    def describe(self, owner: str) -> str:
+        """Say which process that is, for a message."""
+        if self._directory is not None:
+            with suppress(OSError, msgspec.DecodeError):
+                about = msgspec.json.decode((self._directory / owner).read_bytes(), type=_About)
+                return f"process {about.pid} ({about.command})"
+        return "another process"
+
+    def close(self) -> None:
+        """Leave."""
+        if self._fd >= 0 and self._directory is not None:
+            with suppress(OSError):
+                (self._directory / self.me).unlink()
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _lock(fd: int) -> bool:
+    """Lock a file if nobody else has, for as long as it is open."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt  # noqa: PLC0415
+
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,163 @@
+-- Every query of the store, by name.
+
+-- name: add_session
+INSERT INTO session (id, cwd, additional, title, created_at, updated_at, listed, archived, messages, state, owner)
+VALUES (:id, :cwd, :additional, :title, :created_at, :updated_at, :listed, :archived, :messages, :state, :owner)
+RETURNING n, epoch;
+
+-- name: get_session
+SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages, state, epoch, owner, turn, prompt, lines
+FROM session WHERE id = :id;
+
+-- name: get_session_by_number
+SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages, state, epoch, owner, turn, prompt, lines
+FROM session WHERE n = :n;
+
+-- name: list_recent
+SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+FROM session
+WHERE listed AND NOT archived AND (updated_at, n) < (:updated_at, :n)
+ORDER BY updated_at DESC, n DESC LIMIT :limit;
+
+-- name: list_recent_in
+SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+FROM session
+WHERE listed AND NOT archived AND cwd = :cwd AND (updated_at, n) < (:updated_at, :n)
+ORDER BY updated_at DESC, n DESC LIMIT :limit;
+
+-- name: list_archived
+SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+FROM session
+WHERE listed AND archived AND (updated_at, n) < (:updated_at, :n)
+ORDER BY updated_at DESC, n DESC LIMIT :limit;
+
+-- name: list_archived_in
+SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+FROM session
+WHERE listed AND archived AND cwd = :cwd AND (updated_at, n) < (:updated_at, :n)
+ORDER BY updated_at DESC, n DESC LIMIT :limit;
+
+-- name: take_session
+UPDATE session SET epoch = epoch + 1, owner = :owner WHERE n = :n RETURNING epoch;
+
+-- name: release_session
+UPDATE session SET owner = NULL WHERE id = :id AND epoch = :epoch AND prompt IS NULL;
+
+-- name: begin_turn
+UPDATE session
+SET turn = turn + 1, prompt = :prompt, listed = 1, updated_at = max(updated_at + 1, :now)
+WHERE id = :id AND epoch = :epoch
+RETURNING n, turn;
+
+-- name: end_turn
+UPDATE session
+SET prompt = NULL, updated_at = max(updated_at + 1, :now), messages = messages + :messages
+WHERE id = :id AND epoch = :epoch
+RETURNING n, turn;
+
+-- name: check_claim
+SELECT n FROM session WHERE id = :id AND epoch = :epoch;
+
+-- name: set_state
+UPDATE session SET state = :state WHERE n = :n;
+
+-- name: set_archived
+UPDATE session SET archived = :archived WHERE n = :n;
+
+-- name: set_additional
+UPDATE session SET additional = :additional WHERE n = :n;
+
+-- name: set_title
+UPDATE session SET title = :title, title_doc = :doc WHERE n = :n;
+
+-- name: get_title_doc
+SELECT title_doc FROM session WHERE n = :n;
+
+-- name: last_segment
+SELECT segment.id, segment.lines, history.position, length(segment.body),
+       NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = segment.id AND other.session <> :n)
+FROM history JOIN segment ON segment.id = history.segment
+WHERE history.session = :n ORDER BY history.position DESC LIMIT 1;
+
+-- name: add_segment
+INSERT INTO segment (lines, body) VALUES (:lines, :body) RETURNING id;
+
+-- name: extend_segment
+UPDATE segment SET body = CAST(body || :body AS BLOB), lines = lines + :lines WHERE id = :id;
+
+-- name: count_lines
+UPDATE session SET lines = lines + :lines WHERE n = :n;
+
+-- name: add_history
+INSERT INTO history (session, position, segment) VALUES (:n, :position, :segment);
+
+-- name: read_history
+SELECT history.position, segment.lines, segment.body
+FROM history JOIN segment ON segment.id = history.segment
+WHERE history.session = :n AND history.position > :after
+ORDER BY history.position;
+
+-- name: copy_history
+INSERT INTO history (session, position, segment)
+SELECT :copy, position, segment FROM history WHERE session = :n AND position <= :last;
+
+-- name: count_copied_lines
+UPDATE session SET lines = (
+    SELECT coalesce(sum(segment.lines), 0) FROM history JOIN segment ON segment.id = history.segment
+    WHERE history.session = :n
+) WHERE n = :n;
+
+-- name: add_doc
+INSERT INTO doc (segment, line, session) VALUES (:segment, :line, :session) RETURNING id;
+
+-- name: add_words
+INSERT INTO words (rowid, text) VALUES (:id, :text);
+
+-- name: delete_words
+DELETE FROM words WHERE rowid = :id;
+
+-- name: delete_doc
+DELETE FROM doc WHERE id = :id;
+
+-- name: find_words
+SELECT words.rowid, doc.segment, doc.line, doc.session
+FROM words JOIN doc ON doc.id = words.rowid
+WHERE words MATCH :words ORDER BY words.rowid DESC;
+
+-- name: sessions_with_segment
+SELECT session FROM history WHERE segment = :segment ORDER BY session;
+
+-- name: get_segment
+SELECT body FROM segment WHERE id = :id;
+
+-- name: exclusive_segments
+SELECT segment FROM history AS mine
+WHERE mine.session = :n
+  AND NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = mine.segment AND other.session <> :n);
+
+-- name: docs_of_segment
+SELECT id FROM doc WHERE segment = :segment;
+
+-- name: delete_docs_of_segment
+DELETE FROM doc WHERE segment = :segment;
+
+-- name: delete_segment
+DELETE FROM segment WHERE id = :id;
+
+-- name: delete_history
+DELETE FROM history WHERE session = :n;
+
+-- name: delete_history_of
+DELETE FROM history WHERE session = :n AND segment = :segment;
+
+-- name: delete_session
+DELETE FROM session WHERE n = :n;
+
+-- name: old_sessions
+SELECT id FROM session WHERE updated_at < :before AND prompt IS NULL ORDER BY updated_at;
+
+-- name: get_setting
+SELECT value FROM setting WHERE name = :name;
+
+-- name: add_setting
+INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;

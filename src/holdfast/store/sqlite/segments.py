@@ -1,0 +1,119 @@
+"""Histories as segments: runs of stored lines, of a size that is quick to read and to send, shared between forks.
+
+All functions here run inside a transaction of their caller's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.model import Line, searchable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holdfast.store.sqlite.database import Database
+
+SEGMENT_BYTES = 64 << 10
+"""A segment grows to this size; a line that is longer has a segment of its own."""
+
+
+def extend_history(db: Database, n: int, lines: Sequence[Line]) -> None:
+    """Put lines behind a session's history, and what a search should find in each of them."""
+    if not lines:
+        return
+    db.run("count_lines", n=n, lines=len(lines))
+    last = db.row("last_segment", n=n)
+    position = last[2] + 1 if last else 0
+    room = SEGMENT_BYTES - last[3] if last and last[4] else 0
+    for at, (start, end) in enumerate(_runs(lines, room)):
+        run = lines[start:end]
+        if not run:
+            continue
+        body = b"\n".join(line.body for line in run)
+        if at == 0 and last and last[4]:  # what is shared with a fork is never changed
+            segment, first_line = last[0], last[1]
+            db.run("extend_segment", id=segment, body=b"\n" + body, lines=len(run))
+        else:
+            added = db.row("add_segment", lines=len(run), body=body)
+            assert added
+            segment, first_line = added[0], 0
+            db.run("add_history", n=n, position=position, segment=segment)
+            position += 1
+        for at_line, line in enumerate(run, start=first_line):
+            if line.text:
+                add_words(db, line.text, segment=segment, line=at_line)
+
+
+def _runs(lines: Sequence[Line], room: int) -> Iterator[tuple[int, int]]:
+    """Cut lines into runs: the first fills the room that is left in the last segment, each of the others a segment."""
+    start, size, limit = 0, 0, room
+    for at, line in enumerate(lines):
+        if size + len(line.body) + 1 > limit and (at > start or limit == room):
+            yield start, at
+            start, size, limit = at, 0, SEGMENT_BYTES
+        size += len(line.body) + 1
+    yield start, len(lines)
+
+
+def read_some(db: Database, n: int, after: int, lines: int, size: int) -> tuple[int, int, list[bytes]]:
+    """Read about `size` bytes of a history behind a position, and at most so many lines; say how far that went."""
+    bodies: list[bytes] = []
+    for position, count, body in db.rows("read_history", n=n, after=after):
+        if lines <= 0:
+            break
+        bodies.append(body if count <= lines else b"\n".join(body.split(b"\n")[:lines]))
+        after, lines, size = position, lines - count, size - len(body)
+        if size <= 0:
+            break
+    return after, lines, bodies
+
+
+def add_words(
+    db: Database, text: str, *, segment: int | None = None, line: int | None = None, session: int | None = None
+) -> int:
+    """Let a search find a text."""
+    doc = db.row("add_doc", segment=segment, line=line, session=session)
+    assert doc
+    db.run("add_words", id=doc[0], text=text)
+    return doc[0]
+
+
+def delete_words(db: Database, doc: int) -> None:
+    """Let no search find a text any more."""
+    db.run("delete_words", id=doc)
+    db.run("delete_doc", id=doc)
+
+
+def copy_history(db: Database, n: int, copy: int, up_to: str | None) -> bool:
+    """Give a session the beginning of another's history. Say whether the entry to end with was found."""
+    if up_to is None:
+        db.run("copy_history", n=n, copy=copy, last=1 << 62)
+        db.run("count_copied_lines", n=copy)
+        return True
+    needle = f'"{up_to}"'.encode()
+    for position, _, body in db.rows("read_history", n=n, after=-1):
+        lines: list[bytes] = body.split(b"\n") if needle in body else []
+        ends = [at for at, line in enumerate(lines) if names_key(line, needle)]
+        if ends:
+            db.run("copy_history", n=n, copy=copy, last=position - 1)
+            db.run("count_copied_lines", n=copy)
+            extend_history(db, copy, [Line(line, searchable(line)) for line in lines[: ends[0] + 1]])
+            return True
+    return False
+
+
+def names_key(line: bytes, quoted: bytes) -> bool:
+    """Say whether a stored line is about the entry with that key, wherever its layout puts the key."""
+    return any(b'"%s":%s' % (name, quoted) in line for name in (b"messageId", b"toolCallId"))
+
+
+def delete_history(db: Database, n: int) -> None:
+    """Take a session's history away, all of it that no fork shares."""
+    for (segment,) in list(db.rows("exclusive_segments", n=n)):
+        for (doc,) in list(db.rows("docs_of_segment", segment=segment)):
+            db.run("delete_words", id=doc)
+        db.run("delete_docs_of_segment", segment=segment)
+        db.run("delete_history_of", n=n, segment=segment)
+        db.run("delete_segment", id=segment)
+    db.run("delete_history", n=n)
