@@ -1,0 +1,21 @@
+"""All benchmarks, in the order of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench.rows import long_line, receiving, round_trip, sending, stalled, starting
+
+if TYPE_CHECKING:
+    from bench.model import Benchmark
+
+BENCHMARKS: tuple[Benchmark, ...] = (
+    sending.BURST,
+    sending.TICK,
+    receiving.RECEIVE,
+    round_trip.ASK,
+    round_trip.ANSWER,
+    starting.START,
+    long_line.LONG_LINE,
+    stalled.STALLED,
+)
