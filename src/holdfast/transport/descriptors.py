@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
 import threading
 from collections import deque
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 READ_BYTES = 64 << 10
+
+HANGUP_SECONDS = 0.1
+"""While reading is paused, this often a look is taken whether anybody is left who could write."""
 
 
 class Input(Protocol):
@@ -80,26 +84,52 @@ def _nothing() -> None: ...
 
 
 class LoopInput:
-    """Reads when the loop says that reading will not block."""
+    """Reads when the loop says that reading will not block.
+
+    A writer that hangs up is noticed even while reading is paused, or a process whose client neither reads nor writes
+    any more would wait for it for ever (A11). What it left unread is no more than a pipe holds, so it is read then.
+    """
 
     def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
         self._fd = fd
         self._on_chunk = on_chunk
         self._loop = asyncio.get_running_loop()
+        self._hung_up = False
+        self._look: asyncio.TimerHandle | None = None
 
     def resume(self) -> None:
         if self._fd >= 0:
+            self._stop_looking()
             self._loop.add_reader(self._fd, self._readable)
 
     def pause(self) -> None:
-        if self._fd >= 0:
-            self._loop.remove_reader(self._fd)
+        if self._fd >= 0 and not self._hung_up:
+            self._stop()
+            self._look = self._loop.call_later(HANGUP_SECONDS, self._look_for_hangup)
 
     def close(self) -> None:
         if self._fd >= 0:
-            self.pause()
+            self._stop()
             os.close(self._fd)
             self._fd = -1
+
+    def _stop(self) -> None:
+        self._stop_looking()
+        self._loop.remove_reader(self._fd)
+
+    def _stop_looking(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    def _look_for_hangup(self) -> None:
+        watch = select.poll()
+        watch.register(self._fd, getattr(select, "POLLRDHUP", 0))
+        if watch.poll(0):
+            self._hung_up = True
+            self.resume()
+        else:
+            self.pause()
 
     def _readable(self) -> None:
         try:
@@ -109,7 +139,7 @@ class LoopInput:
         except OSError:  # a terminal that went away says EIO
             chunk = b""
         if not chunk:
-            self.pause()
+            self._stop()
         self._on_chunk(chunk)
 
 
@@ -117,6 +147,7 @@ class LoopOutput:
     """Writes at once what the descriptor takes, and the rest when the loop says there is room."""
 
     def __init__(self, fd: int, on_progress: Callable[[], None]) -> None:
+        self._was_blocking = os.get_blocking(fd)
         os.set_blocking(fd, False)
         self._fd = fd
         self._on_progress = on_progress
@@ -134,6 +165,7 @@ class LoopOutput:
     def close(self) -> None:
         if self._fd >= 0:
             self._loop.remove_writer(self._fd)
+            os.set_blocking(self._fd, self._was_blocking)  # others may share what is behind it
             os.close(self._fd)
             self._fd = -1
             self._drop()
@@ -172,13 +204,14 @@ class LoopOutput:
 
 
 class ThreadInput:
-    """Reads in a thread of its own."""
+    """Reads in a thread of its own, one chunk at a time: while the loop is busy none are heaped up for it."""
 
     def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
         self._fd = fd
         self._on_chunk = on_chunk
         self._loop = asyncio.get_running_loop()
         self._may_read = threading.Event()
+        self._taken = threading.Event()
         self._closed = False
         # A daemon: a read that never returns must not keep the process.
         threading.Thread(target=self._run, name="holdfast-read", daemon=True).start()
@@ -192,6 +225,7 @@ class ThreadInput:
     def close(self) -> None:
         self._closed = True
         self._may_read.set()
+        self._taken.set()
 
     def _run(self) -> None:
         chunk = b"-"
@@ -200,13 +234,16 @@ class ThreadInput:
                 chunk = os.read(self._fd, READ_BYTES)
             except OSError:
                 chunk = b""
-            if not _tell(self._loop, self._deliver, chunk):
+            self._taken.clear()
+            if self._closed or not _tell(self._loop, self._deliver, chunk):
                 break
+            self._taken.wait()
         os.close(self._fd)
 
     def _deliver(self, chunk: bytes) -> None:
         if not self._closed:
             self._on_chunk(chunk)
+        self._taken.set()
 
 
 class ThreadOutput:
@@ -227,10 +264,11 @@ class ThreadOutput:
             self._work.put(data)
 
     def close(self) -> None:
+        self._drop()
         self._work.put(None)
 
     def _run(self) -> None:
-        while (data := self._work.get()) is not None:
+        while (data := self._work.get()) is not None and not self.broken:
             view = memoryview(data)
             try:
                 while view:
@@ -244,9 +282,15 @@ class ThreadOutput:
             os.close(self._fd)
 
     def _wrote(self, size: int) -> None:
-        self.broken = size < 0
-        self.unsent = 0 if self.broken else self.unsent - size
+        if size < 0:
+            self._drop()
+        elif not self.broken:
+            self.unsent -= size
         self._on_progress()
+
+    def _drop(self) -> None:
+        self.broken = True
+        self.unsent = 0
 
 
 def _tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], argument: object) -> bool:

@@ -6,7 +6,9 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from holdfast.errors import ConnectionLost
 from holdfast.transport.lines import MAX_LINE_BYTES, Oversized
+from holdfast.transport.port import MAX_UNSENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +34,7 @@ class MemoryTransport:
         self._receiver: Receiver | None = None
         self._paused = False
         self._closed = False
+        self._broken = False
         self._ended = False
         self._inbox: deque[Line] = deque()
         self._delivery_due = False
@@ -49,9 +52,13 @@ class MemoryTransport:
 
     def send(self, line: bytes) -> None:
         """Hand a line to the other end at the end of this loop tick."""
-        if not (self._closed or self._other._closed):
-            self.unsent += len(line)
+        if self._nobody_reads():
+            return
+        self.unsent += len(line)
+        if self.unsent <= MAX_UNSENT_BYTES:
             self._other._take(line)
+        else:
+            self._give_up()
 
     def flush(self) -> None:
         """Deliver now."""
@@ -68,7 +75,7 @@ class MemoryTransport:
 
     async def drain(self, below: int) -> None:
         """Wait until the other end has read enough."""
-        while self.unsent >= below and not (self._closed or self._other._closed):
+        while self.unsent >= below and not self._nobody_reads():
             self._drained.clear()
             await self._drained.wait()
 
@@ -88,6 +95,17 @@ class MemoryTransport:
         self._other._drained.set()
         self._other._schedule()
 
+    def _nobody_reads(self) -> bool:
+        return self._closed or self._broken or self._other._closed
+
+    def _give_up(self) -> None:
+        self._broken = True
+        self.unsent = 0
+        self._drained.set()
+        self._other._inbox.clear()
+        self._other._schedule()
+        self._schedule()
+
     def _take(self, line: bytes) -> None:
         too_long = len(line) > self._limit
         self._inbox.append(Oversized.of(line, self._limit) if too_long else line)
@@ -100,14 +118,24 @@ class MemoryTransport:
 
     def _deliver(self) -> None:
         self._delivery_due = False
-        if self._receiver is None or self._paused or self._ended:
+        if self._receiver is None or self._ended:
             return
+        if self._broken:
+            self._end(ConnectionLost("the other side does not read what it is sent"))
+        elif not self._paused:
+            self._deliver_inbox(self._receiver)
+
+    def _deliver_inbox(self, receiver: Receiver) -> None:
         if self._inbox:
             lines: Sequence[Line] = tuple(self._inbox)
             self._inbox.clear()
             self._other.unsent = 0
             self._other._drained.set()
-            self._receiver.lines_received(lines)
-        if self._other._closed and not self._inbox:
+            receiver.lines_received(lines)
+        if (self._other._closed or self._other._broken) and not self._inbox:
+            self._end(None)
+
+    def _end(self, reason: ConnectionLost | None) -> None:
+        if self._receiver is not None:
             self._ended = True
-            self._receiver.input_ended(None)
+            self._receiver.input_ended(reason)

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from holdfast.errors import ConnectionLost
 from holdfast.transport.descriptors import open_input, open_output
 from holdfast.transport.lines import MAX_LINE_BYTES, LineSplitter
+from holdfast.transport.port import MAX_UNSENT_BYTES
 
 if TYPE_CHECKING:
     from holdfast.transport.port import Receiver
 
 BURST_BYTES = 1 << 20
 """When a single tick queues more than this it is sent at once, so that the queue stays short."""
-
-MAX_UNSENT_BYTES = 64 << 20
-"""A reader that leaves more than this unread has stopped; the connection ends (P7)."""
 
 
 class PipeTransport:
@@ -28,6 +26,7 @@ class PipeTransport:
         self._lines = LineSplitter(limit)
         self._receiver: Receiver | None = None
         self._ended = False
+        self._reason: ConnectionLost | None = None
         self._closed = False
         self._queue: list[bytes] = []
         self._queued = 0
@@ -43,7 +42,10 @@ class PipeTransport:
     def open(self, receiver: Receiver) -> None:
         """Begin to read."""
         self._receiver = receiver
-        self._input.resume()
+        if self._ended:  # by a signal perhaps, before anybody listened
+            self._loop.call_soon(receiver.input_ended, self._reason)
+        else:
+            self._input.resume()
 
     def send(self, line: bytes) -> None:
         """Send a line at the end of this loop tick."""
@@ -91,7 +93,8 @@ class PipeTransport:
         """Behave as if the input had ended here."""
         if not self._ended:
             self._ended = True
-            self._input.close()
+            self._reason = reason
+            self._stop_reading()
             if self._receiver is not None:
                 self._receiver.input_ended(reason)
 
@@ -100,7 +103,7 @@ class PipeTransport:
         if self._closed:
             return
         self._ended = True
-        self._input.close()
+        self._stop_reading()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(flush_for):
@@ -110,6 +113,9 @@ class PipeTransport:
             self._queue.clear()
             self._output.close()
             self._wake(0)
+
+    def _stop_reading(self) -> None:
+        self._input.close()
 
     def _chunk_read(self, chunk: bytes) -> None:
         if self._ended or self._receiver is None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Line: TypeAlias = bytes | Oversized
 
+MAX_UNSENT_BYTES = 64 << 20
+"""A reader that leaves more than this unread has stopped; the connection ends (P7)."""
+
 
 class Receiver(Protocol):
     """What a transport tells. Both methods are called from the event loop and must not block."""
