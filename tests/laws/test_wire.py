@@ -60,7 +60,7 @@ params = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), valu
 )
 requests = st.fixed_dictionaries({"jsonrpc": st.just("2.0"), "id": ids, "method": methods}, optional={"params": params})
 notifications = st.fixed_dictionaries({"jsonrpc": st.just("2.0"), "method": methods}, optional={"params": params})
-cancels = st.fixed_dictionaries(
+cancels: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {
         "jsonrpc": st.just("2.0"),
         "method": st.just("$/cancel_request"),

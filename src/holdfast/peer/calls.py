@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 from holdfast.jsonrpc import encode_batch, encode_error
 from holdfast.peer.faults import CANCELLED
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from holdfast.jsonrpc import Request
+    from holdfast.jsonrpc import Message, Request
+
+Send: TypeAlias = "Callable[[bytes], None]"
 
 
 class Pending(NamedTuple):
@@ -30,28 +32,41 @@ class Pending(NamedTuple):
 class Call:
     """A request of theirs that is being answered. However it goes, it is answered exactly once."""
 
-    __slots__ = ("_answer", "answered", "request", "task")
+    __slots__ = ("_answer", "_answered", "request", "task", "waiter")
 
-    def __init__(self, request: Request, answer: Callable[[bytes], None]) -> None:
+    def __init__(self, request: Request, answer: Send) -> None:
         self.request = request
         self.task: Task[None] | None = None
-        self.answered = False
+        self.waiter: Future[None] | None = None
+        """Is told when the request is answered, which may be long before its handler ends."""
         self._answer = answer
+        self._answered = False
 
     def answer(self, encoded: bytes) -> None:
         """Send the answer, unless there was one."""
-        if not self.answered:
-            self.answered = True
+        if not self._answered:
+            self._answered = True
             self._answer(encoded)
+            if self.waiter is not None and not self.waiter.done():
+                self.waiter.set_result(None)
 
     def cancel(self, loop: AbstractEventLoop, grace: float) -> None:
         """Cancel the work. If it does not end within `grace` seconds it is answered for."""
         if self.task is not None and not self.task.done():
             self.task.cancel()
-            loop.call_later(grace, self._answer_for_it)
+            loop.call_later(grace, self.give_up)
 
-    def _answer_for_it(self) -> None:
+    def give_up(self) -> None:
+        """Answer for a handler that does not."""
         self.answer(encode_error(self.request.id, CANCELLED))
+
+
+@final
+class Entry(NamedTuple):
+    """One message of a batch, and where its answer goes."""
+
+    message: Message
+    answer: Send
 
 
 class BatchAnswer:
@@ -59,7 +74,7 @@ class BatchAnswer:
 
     __slots__ = ("_answers", "_expected", "_send")
 
-    def __init__(self, expected: int, send: Callable[[bytes], None]) -> None:
+    def __init__(self, expected: int, send: Send) -> None:
         self._expected = expected
         self._send = send
         self._answers: list[bytes] = []

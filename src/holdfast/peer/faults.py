@@ -21,17 +21,17 @@ def error_for(exception: BaseException, doing: str) -> ErrorObject:
     """Say to the other side what went wrong, and nothing it should not know.
 
     What was not meant for it (any exception but a `RequestError`) goes to our log whole, under a reference that it
-    is given instead.
+    is given instead. What it is given can always be encoded: the names of files, for one, are not always text.
     """
     if isinstance(exception, CancelledError):
         return CANCELLED
     if isinstance(exception, RequestError):
         try:
             data = UNSET if exception.data is None else Raw(msgspec.json.encode(exception.data))
-        except (TypeError, ValueError, RecursionError):
+        except Exception:
             log.exception("The data of a %s cannot be encoded; it is left out", type(exception).__name__)
             data = UNSET
-        return ErrorObject(exception.code, exception.message, data)
+        return ErrorObject(exception.code, exception.message.encode(errors="replace").decode(), data)
     reference = secrets.token_hex(4)
     log.error("%s failed (reference %s)", doing, reference, exc_info=exception)
     return ErrorObject(InternalError.code, "Internal error", Raw(b'{"reference":"%s"}' % reference.encode()))

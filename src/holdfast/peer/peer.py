@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
 
@@ -26,7 +27,6 @@ from holdfast.errors import ConnectionLost, InternalError, InvalidAnswer, Method
 from holdfast.jsonrpc import (
     Batch,
     ErrorObject,
-    Frame,
     Id,
     Invalid,
     Malformed,
@@ -41,7 +41,7 @@ from holdfast.jsonrpc import (
     encode_result,
     oversized,
 )
-from holdfast.peer.calls import BatchAnswer, Call, Pending
+from holdfast.peer.calls import BatchAnswer, Call, Entry, Pending
 from holdfast.peer.faults import CANCELLED, error_for
 from holdfast.transport import Oversized
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from types import TracebackType
 
+    from holdfast.peer.calls import Send
     from holdfast.peer.routes import RequestRoute, Routes
     from holdfast.transport import Line, Transport
 
@@ -57,6 +58,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CANCEL = "$/cancel_request"
+
+FRAME_BYTES = 256
+"""What a frame costs while it waits, beside its bytes: a flood of empty ones is a flood too."""
 
 Observer: TypeAlias = "Callable[[Literal['in', 'out'], bytes], None]"
 
@@ -101,7 +105,7 @@ class Peer:
         self._transport = transport
         self._limits = limits or Limits()
         self._observers: list[Observer] = []
-        self._inbox: list[Frame] = []
+        self._inbox: deque[Message | Malformed | Entry] = deque()
         self._unread = 0
         self._paused = False
         self._news = asyncio.Event()
@@ -110,7 +114,7 @@ class Peer:
         self._next_id = 0
         self._pending: dict[Id, Pending] = {}
         self._calls: dict[Id, Call] = {}
-        self._work: set[asyncio.Task[None]] = set()
+        self._work: dict[asyncio.Task[None], Call] = {}
         self._waiting: dict[Id, bool] = {}  # requests in the inbox; True once cancelled there
         self._running: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -191,6 +195,7 @@ class Peer:
         context = self._context.copy()
         context.run(_dispatching.set, self)
         dispatcher = self._loop.create_task(self._dispatch(), name="dispatch", context=context)
+        dispatcher.add_done_callback(lambda _: self.close())  # without it nothing would ever be answered
         try:
             await self._ended.wait()
             await self._finish(dispatcher)
@@ -200,6 +205,7 @@ class Peer:
             for task in (dispatcher, *self._work):
                 task.cancel()
             await self._see_off({dispatcher, *self._work}, self._limits.end_grace)
+            self._answer_the_rest()
             await self._transport.close(self._limits.flush)
 
     def close(self) -> None:
@@ -233,6 +239,17 @@ class Peer:
         for task in left:
             log.warning("%s does not let itself be cancelled; it is left behind", task.get_name())
 
+    def _answer_the_rest(self) -> None:
+        """Answer for handlers that were left behind, and what was never looked at."""
+        for call in self._work.values():
+            call.give_up()
+        for frame in self._inbox:
+            message, answer = frame if type(frame) is Entry else (frame, self._send)
+            if type(message) is Request:
+                answer(encode_error(message.id, CANCELLED))
+            elif type(message) is Invalid or type(message) is Malformed:
+                self._refuse(message, answer)
+
     def _abandon_pending(self) -> None:
         for pending in self._pending.values():
             if not pending.future.done():
@@ -251,28 +268,41 @@ class Peer:
                 frame, seen = oversized(line.head, line.tail, line.limit), line.head
             else:
                 frame, seen = decode(line), line
-            self._unread += len(seen)
+            self._unread += FRAME_BYTES + len(seen)
             if self._observers:
                 self._show("in", seen)
-            if type(frame) is Notification:
-                if frame.method == CANCEL:
-                    self._cancel(frame)
-                    continue
-                if frame.method in urgent:
-                    self._tell_at_once(frame)
-            elif type(frame) is Request:
-                self._waiting[frame.id] = False
-            elif type(frame) is Response:
-                if frame.id in self._pending and self._pending[frame.id].at_once:
-                    self._release(frame)
-                    continue
-            elif type(frame) is Malformed and not seen.strip():
-                continue  # a blank line says nothing
-            inbox.append(frame)
+            if type(frame) is Notification and frame.method != CANCEL and frame.method not in urgent:
+                inbox.append(frame)
+            elif type(frame) is Batch:
+                owed = sum(type(it) is Request or (type(it) is Invalid and not it.to_us) for it in frame.messages)
+                answer = BatchAnswer(owed, self._send).add
+                inbox.extend(Entry(it, answer) for it in frame.messages if not self._overtakes(it))
+            elif type(frame) is Malformed:
+                if seen.strip(b" \t\r"):  # a blank line says nothing
+                    inbox.append(frame)
+            elif not self._overtakes(frame):
+                inbox.append(frame)
         if self._unread > self._limits.unread and not self._paused:
             self._paused = True
             self._transport.pause()
         self._news.set()
+
+    def _overtakes(self, message: Message) -> bool:
+        """See to what cannot wait for its turn; say whether nothing is left to do when that comes."""
+        if type(message) is Notification:
+            if message.method == CANCEL:
+                self._cancel(message)
+                return True
+            if message.method in self.routes.urgent:
+                self._tell_at_once(message)
+        elif type(message) is Request:
+            self._waiting[message.id] = False
+        elif type(message) is Response or message.to_us:
+            at_once = message.id in self._pending and self._pending[message.id].at_once
+            if at_once:
+                self._release(message)
+            return at_once
+        return False
 
     def input_ended(self, reason: ConnectionLost | None) -> None:
         """Note the end; `run` sees to the rest."""
@@ -283,58 +313,45 @@ class Peer:
 
     async def _dispatch(self) -> None:
         """Handle what was heard, in order, until the input has ended and all of it is handled."""
+        inbox = self._inbox
         while True:
-            if not self._inbox:
+            if not inbox:
+                self._unread = 0
+                if self._paused:
+                    self._paused = False
+                    self._transport.resume()
                 if self._ended.is_set():
                     return
                 self._news.clear()
                 await self._news.wait()
                 continue
-            frames, self._inbox, self._unread = self._inbox, [], 0
-            if self._paused:
-                self._paused = False
-                self._transport.resume()
-            last = len(frames) - 1
-            for at, frame in enumerate(frames):
-                if type(frame) is Notification:
-                    await self._tell(frame)
-                    continue
-                if type(frame) is Response:
-                    self._release(frame)
-                else:
-                    await self.drain()
-                    await self._see_to(frame)
-                if at < last and type(frame) is not Malformed:
-                    await asyncio.sleep(0)  # whoever this concerns runs before the next message is looked at
-
-    async def _see_to(self, frame: Request | Invalid | Malformed | Batch) -> None:
-        """Handle what is owed an answer."""
-        if type(frame) is Request:
-            await self._start(frame, self._send)
-        elif type(frame) is Malformed:
-            self._send(encode_error(None, frame.error))
-        elif type(frame) is Batch:
-            owed = sum(type(m) is Request or (type(m) is Invalid and not m.to_us) for m in frame.messages)
-            answer = BatchAnswer(owed, self._send).add
-            for message in frame.messages:
-                await self._see_to_entry(message, answer)
-        else:
-            await self._see_to_entry(frame, self._send)
-
-    async def _see_to_entry(self, message: Message, answer: Callable[[bytes], None]) -> None:
-        if type(message) is Request:
-            await self._start(message, answer)
-        elif type(message) is Notification:
-            if message.method == CANCEL:
-                self._cancel(message)
-            else:
+            frame = inbox.popleft()
+            if type(frame) is Notification:
+                await self._tell(frame)
+                continue
+            if self._transport.unsent > self._limits.unsent and type(frame) is not Response:
+                inbox.appendleft(frame)  # where it is found if this is cancelled
+                await self.drain()
+                inbox.popleft()
+            message, answer = frame if type(frame) is Entry else (frame, self._send)
+            if type(message) is Request:
+                await self._start(message, answer)
+            elif type(message) is Response:
+                self._release(message)
+            elif type(message) is Notification:
                 await self._tell(message)
-        elif type(message) is Response:
-            self._release(message)
-        elif not message.to_us:
-            answer(encode_error(message.id, message.error))
-        elif message.id is not None:
-            self._release(Response(message.id, message.error))
+            else:
+                self._refuse(message, answer)
+            if inbox and type(frame) is not Malformed:
+                await asyncio.sleep(0)  # whoever this concerns runs before the next message is looked at
+
+    def _refuse(self, it: Invalid | Malformed, answer: Send) -> None:
+        if type(it) is Malformed:
+            answer(encode_error(None, it.error))
+        elif it.to_us:
+            self._release(it)
+        else:
+            answer(encode_error(it.id, it.error))
 
     # Notifications
 
@@ -350,32 +367,35 @@ class Peer:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
             log.warning("The handler of %s raised CancelledError", it.method)
-        except Exception as e:  # noqa: BLE001
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as e:  # noqa: BLE001  (nothing a handler raises may end the connection)
             error_for(e, f"The notification {it.method}")
 
     def _tell_at_once(self, it: Notification) -> None:
         route = self.routes.urgent[it.method]
         try:
             route.handle(route.read(it.params))
-        except Exception as e:  # noqa: BLE001
+        except KeyboardInterrupt:
+            raise
+        except BaseException as e:  # noqa: BLE001
             error_for(e, f"The notification {it.method}")
 
     # Answers to us
 
-    def _release(self, response: Response) -> None:
-        pending = self._pending.pop(response.id, None) if response.id is not None else None
+    def _release(self, answer: Response | Invalid) -> None:
+        pending = self._pending.pop(answer.id, None) if answer.id is not None else None
         if pending is None or pending.future.done():
             return  # an answer to nothing we asked (A5), or too late
-        outcome = response.outcome
+        outcome = answer.error if type(answer) is Invalid else answer.outcome
         if type(outcome) is ErrorObject:
-            data = None if outcome.data is UNSET else msgspec.json.decode(outcome.data)
-            pending.future.set_exception(RemoteError(outcome.code, outcome.message, data))
+            pending.future.set_exception(RemoteError(outcome.code, outcome.message, _read_data(outcome)))
         else:
             pending.future.set_result(outcome)
 
     # Requests to us
 
-    async def _start(self, request: Request, answer: Callable[[bytes], None]) -> None:
+    async def _start(self, request: Request, answer: Send) -> None:
         if self._waiting.pop(request.id, False):
             answer(encode_error(request.id, CANCELLED))
             return
@@ -390,10 +410,11 @@ class Peer:
         if ordered:
             context.run(_dispatching.set, self)
         task = call.task = self._loop.create_task(self._serve(call, route), name=request.method, context=context)
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        self._work[task] = call
+        task.add_done_callback(self._work.pop)
         if ordered:
-            await asyncio.wait({task})
+            call.waiter = self._loop.create_future()
+            await call.waiter
 
     async def _serve(self, call: Call, route: RequestRoute | None) -> None:
         request = call.request
@@ -429,3 +450,11 @@ class Peer:
             call.cancel(self._loop, self._limits.cancel_grace)
         elif id_ in self._waiting:
             self._waiting[id_] = True
+
+
+def _read_data(error: ErrorObject) -> object:
+    """Read what came with an error, unless it holds a number nobody can."""
+    try:
+        return None if error.data is UNSET else msgspec.json.decode(error.data)
+    except msgspec.DecodeError:
+        return None

@@ -15,10 +15,14 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36
 
+KILL_SECONDS = 5.0
+"""What has not gone this long after it was killed cannot be: it belongs to another user, or the kernel holds it."""
+
 
 def main() -> int:
     """Run the command; return what we should exit with."""
     leash, command = int(sys.argv[1]), sys.argv[2:]
+    os.set_inheritable(leash, False)  # noqa: FBT003
     become_subreaper()
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
@@ -48,6 +52,7 @@ def main() -> int:
                 signal_group(child, signal.SIGTERM)
             else:
                 status = kill_all(child)
+                break
     kill_all(child)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
@@ -84,11 +89,12 @@ def kill_all(child: int) -> int:
     """Kill the command and all its descendants, whatever groups and sessions they made. Return its status."""
     status = signal.SIGKILL.value
     signal_group(child, signal.SIGKILL)
-    while True:
+    deadline = time.monotonic() + KILL_SECONDS
+    while time.monotonic() < deadline:
         for pid in descendants(os.getpid()):
             try:
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
+            except (ProcessLookupError, PermissionError):
                 pass
         try:
             while True:
@@ -98,8 +104,9 @@ def kill_all(child: int) -> int:
                 if pid == child:
                     status = how
         except ChildProcessError:
-            return status
+            break
         time.sleep(0.002)
+    return status
 
 
 def signal_group(child: int, number: int) -> None:

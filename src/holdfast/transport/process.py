@@ -72,6 +72,7 @@ class ProcessTransport(PipeTransport):
         self._on_stderr = on_stderr
         self._stderr: deque[bytes] = deque()
         self._stderr_size = 0
+        self._farewell: asyncio.Task[None] | None = None
         self._leash = -1
         pass_fds: tuple[int, ...] = ()
         if sys.platform != "win32":
@@ -90,6 +91,10 @@ class ProcessTransport(PipeTransport):
                 pass_fds=pass_fds,
                 start_new_session=True,
             )
+        except (OSError, ValueError) as e:
+            if self._leash >= 0:
+                os.close(self._leash)
+            raise UsageError(f"cannot start {self._name!r}: {e}") from e
         finally:
             for fd in pass_fds:
                 os.close(fd)
@@ -119,15 +124,15 @@ class ProcessTransport(PipeTransport):
 
     def end_input(self, reason: ConnectionLost | None = None) -> None:
         """Tell the receiver that the process ended, and how: the status is there a moment after its output ends."""
-        if self._closed:
-            super().end_input(reason)
-        else:
-            self._farewell = self._loop.create_task(self._say_how_it_ended(), name=f"end of {self._name}")
+        if self._farewell is None and not self._ended:
+            self._farewell = self._loop.create_task(self._say_how_it_ended(reason), name=f"end of {self._name}")
 
     async def close(self, flush_for: float) -> None:
         """Flush, close the process's stdin, and see to it that it ends."""
         if self._closed:
             return
+        if self._farewell is not None:
+            self._farewell.cancel()
         try:
             await super().close(flush_for)
             with suppress(TimeoutError):
@@ -139,7 +144,12 @@ class ProcessTransport(PipeTransport):
         finally:
             self._kill()
             self._errors.close()
+            self._input.close()
         await self.wait()
+
+    def _stop_reading(self) -> None:
+        """Read on to nowhere: a process that says its last words to a closed pipe may die of it, its work unsaved."""
+        self._input.resume()
 
     def _ask_to_terminate(self) -> None:
         if self._leash >= 0:
@@ -155,10 +165,12 @@ class ProcessTransport(PipeTransport):
         elif sys.platform == "win32":
             self._process.kill()
 
-    async def _say_how_it_ended(self) -> None:
+    async def _say_how_it_ended(self, reason: ConnectionLost | None) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.wait(), 1.0)
-        super().end_input(ProcessExited(self._name, self._process.returncode, self.stderr))
+        if reason is None or self._exit.done():
+            reason = ProcessExited(self._name, self._process.returncode, self.stderr)
+        super().end_input(reason)
 
     async def _wait_for_exit(self) -> int:
         """Wait without a thread where the kernel can tell us, with one elsewhere."""

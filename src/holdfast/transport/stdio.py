@@ -1,8 +1,9 @@
 """Our own stdin and stdout as a transport: what an editor talks to.
 
-While it is open nothing else reaches the real stdout (A1): descriptor 1 leads to stderr, for Python code, for C code
-and for child processes alike, and descriptor 0 to nothing, so that nobody steals the client's words. SIGTERM and
-SIGINT end the input as if the client had closed it (A11).
+Once it is open nothing else reaches the real stdout (A1): descriptor 1 leads to stderr, for Python code, for C code
+and for child processes alike, and descriptor 0 to nothing, so that nobody steals the client's words. That stays so
+after closing, because C code writes what it buffered when the process exits, and a handler left behind may print
+still. SIGTERM and SIGINT end the input as if the client had closed it (A11).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from holdfast.transport.pipes import PipeTransport
 
 
 def open_stdio(*, limit: int = MAX_LINE_BYTES) -> StdioTransport:
-    """Take over this process's stdin and stdout until the transport is closed."""
+    """Take over this process's stdin and stdout for good."""
+    _take_standard_descriptors()
     return StdioTransport(os.dup(0), _own_output(), limit=limit)
 
 
@@ -28,36 +30,36 @@ class StdioTransport(PipeTransport):
 
     def __init__(self, read_fd: int, write_fd: int, *, limit: int) -> None:
         super().__init__(read_fd, write_fd, limit=limit)
-        self._real = (os.dup(0), os.dup(1))
-        self._stdout = sys.stdout
+        stdout, sys.stdout = sys.stdout, sys.stderr
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, 0)
-        try:
-            os.dup2(2, 1)
-        except OSError:  # started without a stderr
-            os.dup2(nowhere, 1)
+        os.dup2(2, 1)
         os.close(nowhere)
-        sys.stdout = sys.stderr
-        with suppress(OSError, ValueError):
-            self._stdout.flush()  # what was printed before, and not written yet, must not reach the client either
+        with suppress(OSError, ValueError, AttributeError):  # there may be none
+            stdout.flush()  # what was printed before, and not written yet, must not reach the client either
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.end_input)
 
     async def close(self, flush_for: float) -> None:
-        """Flush, and give stdin and stdout back as they were."""
+        """Flush, and let signals end the process again."""
+        if self._closed:
+            return
         await super().close(flush_for)
-        if self._real:
-            (stdin, stdout), self._real = self._real, ()
-            with suppress(OSError, ValueError):
-                self._stdout.flush()
-            sys.stdout = self._stdout
-            for real, fd in ((stdin, 0), (stdout, 1)):
-                os.dup2(real, fd)
-                os.close(real)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                with suppress(NotImplementedError, RuntimeError, ValueError):
-                    asyncio.get_running_loop().remove_signal_handler(number)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                asyncio.get_running_loop().remove_signal_handler(number)
+
+
+def _take_standard_descriptors() -> None:
+    """See to it that 0, 1 and 2 are open, at least to nowhere.
+
+    In a process that was started without one of them the next thing opened would get its number, and whatever is
+    printed would go there.
+    """
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)  # noqa: FBT003
+    os.close(fd)
 
 
 def _own_output() -> int:
