@@ -54,7 +54,11 @@ class _Detour:
 
 def open_place(workspace: Workspace, place: Place, flags: int, *, make: bool = False) -> int:
     """Open what is at a place; with `make`, it and the way to it are directories, made where they are missing."""
-    return _walk(workspace, place, lambda here, name: _enter(here, name, flags, make=make), make=make)
+
+    def finish(here: int, name: str, how: int) -> int | _Link:
+        return _enter(here, name, flags | how, make=make)
+
+    return _walk(workspace, place, finish, make=make)
 
 
 def open_parent(workspace: Workspace, place: Place, *, follow: bool, make: bool) -> tuple[int, str]:
@@ -63,7 +67,7 @@ def open_parent(workspace: Workspace, place: Place, *, follow: bool, make: bool)
     With `follow` a link at the end of the path has been followed: the name was no link a moment ago.
     """
 
-    def finish(here: int, name: str) -> tuple[int, str] | _Link:
+    def finish(here: int, name: str, _how: int) -> tuple[int, str] | _Link:
         if name == ".":
             raise root_itself(place)
         if name == "..":
@@ -104,7 +108,7 @@ def root_itself(place: Place) -> FileRefused:
     return FileRefused(place.asked, "is a directory of the session itself. Name something inside it.")
 
 
-def _walk(workspace: Workspace, place: Place, finish: Callable[[int, str], T | _Link], *, make: bool) -> T:
+def _walk(workspace: Workspace, place: Place, finish: Callable[[int, str, int], T | _Link], *, make: bool) -> T:
     for _ in range(MAX_HOPS + 1):
         outcome = _descend(place, finish, make=make)
         if not isinstance(outcome, _Detour):
@@ -113,7 +117,7 @@ def _walk(workspace: Workspace, place: Place, finish: Callable[[int, str], T | _
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place.asked)
 
 
-def _descend(place: Place, finish: Callable[[int, str], T | _Link], *, make: bool) -> T | _Detour:
+def _descend(place: Place, finish: Callable[[int, str, int], T | _Link], *, make: bool) -> T | _Detour:
     try:
         here = open_root(place.root)
     except OSError as e:
@@ -128,7 +132,7 @@ def _descend(place: Place, finish: Callable[[int, str], T | _Link], *, make: boo
             return _Detour(names[:index], there.target, names[index + 1 :])
         here = there
     try:
-        outcome = finish(here, names[-1])
+        outcome = finish(here, names[-1], os.O_DIRECTORY if place.directory else 0)
     finally:
         os.close(here)
     return _Detour(names[:-1], outcome.target, ()) if isinstance(outcome, _Link) else outcome
@@ -160,6 +164,7 @@ def _take(workspace: Workspace, place: Place, detour: _Detour) -> Place:
     """Write a detour as a place. Only `..` at its start is worked out here: what it climbs was reached by no link."""
     if detour.target.startswith("/"):
         return workspace.follow(place, detour.target, detour.rest)
+    directory = place.directory or (not detour.rest and detour.target.endswith(("/", "/.")))
     reached = list(detour.reached)
     names = [name for name in detour.target.split("/") if name not in {"", "."}]
     while names and names[0] == "..":
@@ -167,4 +172,4 @@ def _take(workspace: Workspace, place: Place, detour: _Detour) -> Place:
             return workspace.follow(place, "/".join((place.root.real, *names)), detour.rest)
         reached.pop()
         del names[0]
-    return replace(place, parts=(*reached, *names, *detour.rest))
+    return replace(place, parts=(*reached, *names, *detour.rest), directory=directory)
