@@ -5,10 +5,17 @@
     HoldfastError
     ├── RequestError          they asked for what we refuse; goes on the wire as it is
     │   ├── ParseError          -32700  not JSON
-    │   ├── InvalidRequest      -32600  JSON, but no request
+    │   ├── InvalidRequest      -32600  JSON, but no request, or not now
+    │   │   ├── SessionBusy       its turn runs in another process
+    │   │   └── SessionMoved      another process has taken it over
     │   ├── MethodNotFound      -32601
     │   ├── InvalidParams       -32602
     │   ├── InternalError       -32603  our fault, said without internals
+    │   │   └── StoreError        the store cannot do it
+    │   │       ├── StoreFull       …for want of space
+    │   │       ├── StoreDamaged    …because its file is damaged
+    │   │       └── StoreTooNew     …because a newer Holdfast wrote it
+    │   ├── SessionNotFound     -32002
     │   └── RequestCancelled    -32800
     ├── RemoteError           they refused what we asked: `code`, `message`, `data`
     │   └── InvalidAnswer       …or answered something that does not fit the question
@@ -19,6 +26,7 @@
     │   ├── FileTooLarge        there is more of it than may be read at once
     │   └── NotText             its bytes are not text in that encoding
     └── UsageError            the program that uses Holdfast made a mistake
+        └── TurnOver            …it speaks in a turn that has ended
 
 `holdfast.peer.faults` is the one place that turns an exception into a JSON-RPC error.
 """
@@ -58,6 +66,14 @@ class InvalidRequest(RequestError):
     code = -32600
 
 
+class SessionBusy(InvalidRequest):
+    """A turn of the session runs in another process, which is alive."""
+
+
+class SessionMoved(InvalidRequest):
+    """Another process has taken the session over; what this one wanted to write was refused."""
+
+
 class MethodNotFound(RequestError):
     """Nobody here answers that method."""
 
@@ -74,6 +90,31 @@ class InternalError(RequestError):
     """We failed. The message is safe to show; the details are in our log."""
 
     code = -32603
+
+
+class StoreError(InternalError):
+    """The store cannot do what was asked; nothing of it was done."""
+
+
+class StoreFull(StoreError):
+    """There is no space left for it."""
+
+
+class StoreDamaged(StoreError):
+    """The store's file is damaged. Nothing was changed in it."""
+
+
+class StoreTooNew(StoreError):
+    """A newer Holdfast has written the store; this one would harm it."""
+
+
+class SessionNotFound(RequestError):
+    """There is no such session, or no longer."""
+
+    code = -32002
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"There is no session {session_id[:100]!r}", {"sessionId": session_id})
 
 
 class RequestCancelled(RequestError):
@@ -139,3 +180,7 @@ class NotText(FileRefused):
 
 class UsageError(HoldfastError):
     """Holdfast was called in a way it cannot serve; the message says what to do instead."""
+
+
+class TurnOver(UsageError):
+    """Somebody speaks in a turn that has ended."""

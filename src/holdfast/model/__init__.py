@@ -5,29 +5,38 @@ terminals…) in the order of their first appearance; `RULES` says how each kind
 the newest protocol version's updates, a superset: what a surface does not know survives untouched.
 """
 
+from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
 from holdfast.model.events import Event, Update, event_from, text_event
 from holdfast.model.history import Entry, History, Terminal, fold
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.layout import Line, lines_of, searchable
-from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, next_phase
+from holdfast.model.lifecycle import Happening, Phase, StopReason, TurnEnd, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
-from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, title_from
+from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, checked_roots, title_from
 
 __all__ = [
+    "ALLOW_OR_REJECT",
     "RULES",
+    "Answer",
     "ArchiveFilter",
     "Choice",
     "ChoiceGroup",
+    "Elicitation",
     "Entry",
     "Event",
+    "Filled",
     "Fold",
+    "Happening",
     "History",
     "Line",
     "Option",
     "OptionValue",
     "Page",
+    "Permission",
+    "PermissionOption",
     "Phase",
+    "Question",
     "Rule",
     "SessionInfo",
     "SessionState",
@@ -35,6 +44,7 @@ __all__ = [
     "Terminal",
     "TurnEnd",
     "Update",
+    "checked_roots",
     "checked_value",
     "event_from",
     "fold",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, NamedTuple, TypeAlias
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 
+from holdfast.errors import InvalidParams
 from holdfast.model.options import OptionValue
 
 ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
@@ -48,6 +50,25 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     forked_from: str | None = None
     interrupted: bool = False
     """Whether the last turn was broken off by the death of its process."""
+
+
+def checked_roots(cwd: object, additional: object = ()) -> tuple[str, tuple[str, ...]]:
+    """Check the directories a client names for a session (B1, B3): the working directory, and the others in order."""
+    if not isinstance(cwd, str) or not _is_absolute(cwd):
+        raise InvalidParams("cwd must be an absolute path")
+    others: dict[str, None] = {}
+    if not isinstance(additional, list | tuple):
+        raise InvalidParams("additionalDirectories must be a list of absolute paths")
+    for path in cast("list[object]", additional):
+        if not isinstance(path, str) or not _is_absolute(path):
+            raise InvalidParams("additionalDirectories must be a list of absolute paths")
+        if path != cwd:
+            others[path] = None
+    return cwd, tuple(others)
+
+
+def _is_absolute(path: str) -> bool:
+    return "\0" not in path and (PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute())
 
 
 _MARKUP = re.compile(r"[`*_#>\[\]<|~]+|\s+")

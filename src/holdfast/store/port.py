@@ -34,6 +34,8 @@ class Record(NamedTuple):
     state: SessionState
     lines: int
     """How many lines its history has."""
+    epoch: int
+    """The epoch of the claim that holds now."""
 
 
 class Broken(NamedTuple):

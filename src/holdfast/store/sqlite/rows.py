@@ -30,4 +30,4 @@ def read_info(row: tuple[Any, ...]) -> SessionInfo:
 
 def read_session(row: tuple[Any, ...]) -> Record:
     """Read a whole session."""
-    return Record(read_info(row), _read_state(row[9]), row[14])
+    return Record(read_info(row), _read_state(row[9]), lines=row[14], epoch=row[10])

@@ -98,9 +98,11 @@ class SqliteStore:
         return await self._reader.run(work)
 
     async def save(self, claim: Claim, changes: Changes) -> None:
+        state = _encoded(changes)
+
         def work(db: Database) -> None:
             with db.transaction():
-                self._change(db, self._checked(db, db.row("check_claim", **claim_of(claim)), claim), changes)
+                self._change(db, self._checked(db, db.row("check_claim", **claim_of(claim)), claim), changes, state)
 
         await self._writer.run(work)
 
@@ -173,11 +175,13 @@ class SqliteStore:
     # Turns
 
     async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes) -> TurnFile | NoFile:
+        state = _encoded(changes)
+
         def work(db: Database) -> TurnFile | NoFile:
             with db.transaction():
                 row = db.row("begin_turn", **claim_of(claim), prompt=b"\n".join(lines), now=_now())
                 n = self._checked(db, row, claim)
-                self._change(db, n, changes)
+                self._change(db, n, changes, state)
                 assert row
                 log = self._open_log(n, row[1])
             self._logs[claim.session] = log
@@ -186,12 +190,14 @@ class SqliteStore:
         return await self._writer.run(work)
 
     async def seal(self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int) -> None:
+        state = _encoded(changes)
+
         def work(db: Database) -> None:
             with db.transaction():
                 row = db.row("end_turn", **claim_of(claim), messages=messages, now=_now())
                 n = self._checked(db, row, claim)
                 segments.extend_history(db, n, lines)
-                self._change(db, n, changes)
+                self._change(db, n, changes, state)
             assert row
             self._forget_log(claim.session, n, row[1])
 
@@ -271,9 +277,9 @@ class SqliteStore:
             self._set_title(db, row[0], info.title)
         return row[0], Claim(info.id, row[1])
 
-    def _change(self, db: Database, n: int, changes: Changes) -> None:
-        if changes.state is not UNSET:
-            db.run("set_state", n=n, state=msgspec.json.encode(changes.state))
+    def _change(self, db: Database, n: int, changes: Changes, state: bytes | None) -> None:
+        if state is not None:
+            db.run("set_state", n=n, state=state)
         if changes.title is not UNSET:
             self._set_title(db, n, changes.title)
         if changes.archived is not UNSET:
@@ -300,6 +306,11 @@ class SqliteStore:
         current = _row(db, claim.session)
         where = self._owners.describe(current[11]) if current[11] else "another process"
         raise SessionMoved(f"This session was taken over by {where}; load it again to go on with it here")
+
+
+def _encoded(changes: Changes) -> bytes | None:
+    """Encode a state before a thread has it: its owner may go on changing it."""
+    return None if changes.state is UNSET else msgspec.json.encode(changes.state)
 
 
 def claim_of(claim: Claim) -> dict[str, Any]:
