@@ -155,9 +155,11 @@ def _enter(here: int, name: str, flags: int, *, make: bool) -> int | _Link:
             raise
         with suppress(OSError):
             return _Link(os.readlink(name, dir_fd=here))
-        if e.errno != errno.ENOTDIR or stat.S_ISDIR(os.lstat(name, dir_fd=here).st_mode):
-            return _Link(name)  # it was a link a moment ago: look again
-        raise
+        if e.errno == errno.ENOTDIR:
+            mode = os.lstat(name, dir_fd=here).st_mode
+            if not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+                raise
+        return _Link(name)  # it was a link, then it was none, and now who knows: look again
 
 
 def _take(workspace: Workspace, place: Place, detour: _Detour) -> Place:
