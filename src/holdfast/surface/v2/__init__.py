@@ -1,0 +1,1 @@
+"""Protocol version 2."""

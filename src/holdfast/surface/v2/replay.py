@@ -1,0 +1,30 @@
+"""A stored history as version 2 sends it: the stored lines are updates already, so all they need is an envelope."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Envelope:
+    """What stands around each update of one session on the wire."""
+
+    __slots__ = ("_after", "_before", "_between")
+
+    def __init__(self, session_id: str) -> None:
+        id_ = msgspec.json.encode(session_id)
+        self._before = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":' % id_
+        self._after = b"}}\n"
+        self._between = self._after + self._before
+
+    def lines(self, block: bytes) -> bytes:
+        """Put the envelope around each update of a block of stored lines; whole lines come out."""
+        return b"%s%s%s" % (self._before, block.replace(b"\n", self._between), self._after)
+
+    def join(self, updates: Iterable[bytes]) -> bytes:
+        """Put the envelope around each of some updates."""
+        return b"%s%s%s" % (self._before, self._between.join(updates), self._after)
