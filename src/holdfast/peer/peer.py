@@ -171,6 +171,18 @@ class Peer:
         """Send what was said so far now instead of at the end of the loop tick."""
         self._transport.flush()
 
+    def send_block(self, block: bytes) -> None:
+        """Send messages that are encoded already, each a line with its newline, in one piece."""
+        if self._observers:
+            for line in block[:-1].split(b"\n"):
+                self._show("out", line)
+        self._transport.send_block(block)
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait for the other side to read."""
+        return self._transport.unsent
+
     def observe(self, observer: Observer) -> None:
         """Show every frame to a function: ``observer("in" | "out", line)``. It gets the very bytes, not a copy."""
         self._observers.append(observer)

@@ -60,6 +60,12 @@ class PipeTransport:
         if self._queued > BURST_BYTES:
             self.flush()
 
+    def send_block(self, block: bytes) -> None:
+        """Send whole lines at once."""
+        if not (self._closed or self._output.broken):
+            self.flush()
+            self._write(block)
+
     def flush(self) -> None:
         """Send what is queued now instead of at the end of the tick."""
         if self._queue:
@@ -67,10 +73,13 @@ class PipeTransport:
             data = b"\n".join(self._queue)
             self._queue.clear()
             self._queued = 0
-            self._output.write(data)
-            if self._output.unsent > MAX_UNSENT_BYTES:
-                self._output.close()
-                self._loop.call_soon(self._progressed)
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        self._output.write(data)
+        if self._output.unsent > MAX_UNSENT_BYTES:
+            self._output.close()
+            self._loop.call_soon(self._progressed)
 
     def pause(self) -> None:
         """Stop reading."""

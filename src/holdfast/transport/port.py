@@ -45,6 +45,10 @@ class Transport(Protocol):
         """Send a line at the end of this loop tick. Never blocks, never fails; goes nowhere once the end came."""
         ...
 
+    def send_block(self, block: bytes) -> None:
+        """Send whole lines at once, each with its newline, behind what was sent before. As `send` in all else."""
+        ...
+
     def flush(self) -> None:
         """Send what was queued now instead of at the end of the tick."""
         ...
