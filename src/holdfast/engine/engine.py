@@ -7,7 +7,7 @@ import logging
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,7 +16,7 @@ from holdfast.engine.recovery import recovered
 from holdfast.engine.runner import Runner
 from holdfast.engine.session import LiveSession
 from holdfast.engine.turn import FINAL, Turn
-from holdfast.errors import InvalidParams, SessionNotFound
+from holdfast.errors import InvalidParams, SessionNotFound, StoreError
 from holdfast.model import SessionInfo, SessionState, checked_roots, checked_value, lines_of, new_session_id
 from holdfast.store import Changes
 
@@ -55,7 +55,7 @@ class Engine:
         self._live: dict[str, LiveSession] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._loop = asyncio.get_running_loop()
-        self._runner = Runner(store, agent, self._limits.cancel_grace, self._lost)
+        self._runner = Runner(store, agent, self._lost)
         self._sweeper = self._loop.create_task(self._sweep(), name="sweep idle sessions")
 
     # Creating, finding, restoring
@@ -145,7 +145,8 @@ class Engine:
         queue = session.queue = session.queue if session.queue is not None else deque()
         if len(queue) >= self._limits.prompts:
             raise InvalidParams(f"{len(queue)} prompts are waiting in this session; wait until one is answered")
-        turn = Turn(session, content, complete=self._agent.begins_entries)
+        grace = self._limits.cancel_grace
+        turn = Turn(session, content, complete=self._agent.begins_entries, grace=grace)
         queue.append(turn)
         if session.runner is None:
             session.runner = self._loop.create_task(self._runner.run(session), name=f"turns of {session.id}")
@@ -181,9 +182,9 @@ class Engine:
         session.publish(session.options_update(self._agent.options))
         return True
 
-    async def rename(self, session: LiveSession, title: str | None) -> None:
-        """Give a session a title for the user; None takes it away, and an automatic one never comes in its place."""
-        session.state.title_by = "user"
+    async def rename(self, session: LiveSession, title: str | None, *, by: Literal["user", "agent"] = "user") -> None:
+        """Give a session a title; None takes it away. One made of a prompt never comes in its place (B17)."""
+        session.state.title_by = by
         await self.store.save(session.claim, Changes(title=title, state=session.state))
         session.title = title
         session.publish({"sessionUpdate": "session_info_update", "title": title})
@@ -297,14 +298,17 @@ class Engine:
         while True:
             await asyncio.sleep(pause)
             now = self._loop.time()
-            for session in list(self._live.values()):
-                if session.attachments or session.runner is not None:
-                    session.idle_since = now
-                elif now - session.idle_since >= self._limits.idle:
-                    await self.close(session.id)
-            if self._limits.keep is not None and now - pruned_at > 3600:
-                pruned_at = now
-                await self.store.prune(_now() - int(self._limits.keep * 1_000_000))
+            try:
+                for session in list(self._live.values()):
+                    if session.attachments or session.runner is not None:
+                        session.idle_since = now
+                    elif now - session.idle_since >= self._limits.idle:
+                        await self.close(session.id)
+                if self._limits.keep is not None and now - pruned_at > 3600:
+                    pruned_at = now
+                    await self.store.prune(_now() - int(self._limits.keep * 1_000_000))
+            except StoreError as e:
+                log.warning("Idle sessions could not be let go: %s", e)
 
 
 def _finished(entries: list[Entry]) -> list[Entry]:

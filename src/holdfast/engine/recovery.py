@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
-from holdfast.engine.turn import closing_events
-from holdfast.model import History, event_from, fold, lines_of
+from holdfast.engine.turn import REMEMBERED, closing_events
+from holdfast.model import History, event_from, lines_of
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 def recovered(broken: Broken, record: Record, *, complete: bool) -> tuple[list[Line], Changes, int]:
     """Fold a broken turn into what is to be sealed: lines, changes, and how many messages they add."""
-    history = fold(broken.lines, complete=complete)
+    history = History(complete=complete)
+    for line in broken.lines:
+        update = msgspec.json.decode(line)
+        if update["sessionUpdate"] == REMEMBERED:
+            record.state.permissions[update["subject"]] = update["allow"]
+        else:
+            history.apply(event_from(update, line))
     for event in closing_events(history, status="failed"):
         history.apply(event)
     record.state.interrupted = True
@@ -31,12 +37,8 @@ def sealable(history: History, state: SessionState, reason: str, error: str | No
         mark = {"sessionUpdate": "_holdfast/turn_end", "reason": reason}
         history.apply(event_from(mark if error is None else {**mark, "error": error}))
     title = _keep_latest(history, state)
-    entries = [it for it in history if it.members.get("sessionUpdate") != "_holdfast/permission"]
-    for it in history:
-        if it.members.get("sessionUpdate") == "_holdfast/permission":
-            state.permissions[it.members["subject"]] = it.members["allow"]
-    messages = sum(it.entity in ("user_message", "agent_message") for it in entries)
-    return lines_of(entries), Changes(state=state, title=title), messages
+    messages = sum(it.entity in ("user_message", "agent_message") for it in history)
+    return lines_of(history), Changes(state=state, title=title), messages
 
 
 def _keep_latest(history: History, state: SessionState) -> str | msgspec.UnsetType | None:

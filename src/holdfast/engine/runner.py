@@ -32,12 +32,9 @@ CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
 class Runner:
     """Runs turns."""
 
-    def __init__(
-        self, store: Store, agent: AgentPort, grace: float, lost: Callable[[LiveSession, str], Awaitable[None]]
-    ) -> None:
+    def __init__(self, store: Store, agent: AgentPort, lost: Callable[[LiveSession, str], Awaitable[None]]) -> None:
         self._store = store
         self._agent = agent
-        self._grace = grace
         self._lost = lost
         self._left_behind: set[asyncio.Task[StopReason | None]] = set()
 
@@ -48,6 +45,8 @@ class Runner:
                 session.turn = turn = session.queue.popleft()
                 try:
                     await self._turn(session, turn)
+                except Exception as e:  # noqa: BLE001  (a mistake of ours; whoever waits is told all the same)
+                    _refuse(turn, e)
                 finally:
                     session.turn = None
         finally:
@@ -62,7 +61,7 @@ class Runner:
             turn.cancelled = True
             _refuse(turn, RequestCancelled("The prompt was cancelled before its turn came"))
         if session.turn is not None:
-            session.turn.cancel(self._grace)
+            session.turn.cancel()
 
     async def _turn(self, session: LiveSession, turn: Turn) -> None:
         try:
@@ -80,6 +79,8 @@ class Runner:
             turn.emit(event)
         turn.end()
         end = await self._seal(session, turn, end)
+        if session.unsealed is None:
+            session.show(turn.unshown)
         told: Update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": end.reason}
         if end.error is not None:
             told["error"] = {"code": -32603, "message": end.error}
@@ -143,6 +144,9 @@ class Runner:
             await self._store.seal(session.claim, lines, Changes(title=changes.title), messages=messages)
             session.lines += len(lines)
             return TurnEnd("error", f"What the agent wants to remember is not JSON: {e}")
+        except SessionMoved as e:
+            await self._lost(session, e.message)
+            return TurnEnd("error", e.message)
         except RequestError as e:
             session.unsealed = Unsealed(lines, changes, messages)
             return TurnEnd("error", e.message)
@@ -155,8 +159,9 @@ def _refuse(turn: Turn, error: Exception) -> None:
     if not turn.accepted.done():
         turn.accepted.set_exception(error)
         turn.accepted.exception()  # not everybody waits for it
-    cancelled = isinstance(error, RequestCancelled)
-    turn.ended.set_result(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
+    if not turn.ended.done():
+        cancelled = isinstance(error, RequestCancelled)
+        turn.ended.set_result(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
 
 
 def _explain(failure: BaseException) -> str:

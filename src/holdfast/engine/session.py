@@ -80,10 +80,9 @@ class LiveSession:
 
     def publish(self, update: Update) -> None:
         """Show something about the session itself to whoever watches, in order with what its turn says."""
-        if self.turn is not None and self.turn.running:
-            self.turn.emit(event_from(update))
-        else:
-            self.show([event_from(update)])
+        if self.turn is not None:
+            self.turn.flush()
+        self.show([event_from(update)])
 
     def show(self, events: Sequence[Event]) -> None:
         """Show events to whoever watches."""

@@ -24,13 +24,16 @@ FLUSH_BYTES = 256 << 10
 CONGESTED_BYTES = 1 << 20
 """Whoever has more than this unread is behind; a turn waits only while everybody is."""
 
+REMEMBERED = "_holdfast/permission"
+"""The kind of a line in the log that tells of an answer given for ever."""
+
 FINAL = frozenset({"completed", "failed", "cancelled"})
 
 
 class Turn:
     """One turn of a session, as the agent that performs it sees it."""
 
-    def __init__(self, session: LiveSession, prompt: Sequence[Update], *, complete: bool) -> None:
+    def __init__(self, session: LiveSession, prompt: Sequence[Update], *, complete: bool, grace: float) -> None:
         loop = asyncio.get_running_loop()
         self.session = session
         self.prompt = prompt
@@ -48,6 +51,9 @@ class Turn:
         """Resolves when nothing more will be done in this turn: the agent is done, or has been given up on."""
         self.failure: StoreError | None = None
         """Why the log could not be written, if it could not."""
+        self.unshown: list[Event] = []
+        """What was said since then: nobody may see it before it is stored."""
+        self._grace = grace
         self._loop = loop
         self._log: TurnLog | None = None
         self._pending: list[Event] = []
@@ -98,16 +104,20 @@ class Turn:
     def flush(self) -> None:
         """Store what was said since the last time, then show it."""
         events, self._pending, self._pending_bytes = self._pending, [], 0
-        if not events or self.failure is not None:
+        if self.failure is not None:
+            self.unshown += events
+            return
+        if not events:
             return
         bodies = [it.body for it in events if it.text is not None or it.rule.fold is not Fold.TRANSIENT]
         if bodies and self._log is not None:
             bodies.append(b"")
             try:
                 self._log.append(b"\n".join(bodies))
-            except StoreError as e:  # what is not stored is not shown
+            except StoreError as e:
                 self.failure = e
-                self.stop()
+                self.unshown = events
+                self._stop()
                 return
         self.session.show(events)
 
@@ -142,15 +152,11 @@ class Turn:
             return
         chosen = question.chosen(answer)
         if chosen is not None and question.subject is not None and chosen.kind.endswith("_always"):
-            self.session.state.permissions[question.subject] = chosen.kind.startswith("allow")
-            # The log carries it until the turn is sealed with the state.
-            self.emit_update(
-                {
-                    "sessionUpdate": "_holdfast/permission",
-                    "subject": question.subject,
-                    "allow": chosen.kind[:5] == "allow",
-                }
-            )
+            allow = chosen.kind.startswith("allow")
+            self.session.state.permissions[question.subject] = allow
+            # The state is stored when the turn is sealed; until then the log tells.
+            remembered = {"sessionUpdate": REMEMBERED, "subject": question.subject, "allow": allow}
+            self._log.append(event_from(remembered).body + b"\n")
         self.flush()
         await self._log.sync()
 
@@ -193,15 +199,15 @@ class Turn:
         if self.cancelled or self.failure is not None:
             task.cancel()
 
-    def cancel(self, grace: float) -> None:
-        """Make it stop. An agent that does not is given up on after `grace` seconds (C5)."""
+    def cancel(self) -> None:
+        """Make it stop (C5)."""
         if not self.cancelled:
             self.cancelled = True
-            self.stop()
-            self._loop.call_later(grace, self._is_over)
+            self._stop()
 
-    def stop(self) -> None:
-        """Cancel the work; questions that are open have no answer."""
+    def _stop(self) -> None:
+        """Cancel the work. Open questions have no answer; an agent that goes on is given up on after a while."""
+        self._loop.call_later(self._grace, self._is_over)
         for ask in self._asks:
             if not ask.answer.done():
                 ask.answer.set_result(None)

@@ -67,6 +67,9 @@ UPDATE session SET archived = :archived WHERE n = :n;
 -- name: set_additional
 UPDATE session SET additional = :additional WHERE n = :n;
 
+-- name: set_messages
+UPDATE session SET messages = :messages WHERE n = :n;
+
 -- name: set_title
 UPDATE session SET title = :title, title_doc = :doc WHERE n = :n;
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from holdfast.store.sqlite.database import Database
 
+_SAID = (b'{"sessionUpdate":"user_message"', b'{"sessionUpdate":"agent_message"')
+
 SEGMENT_BYTES = 64 << 10
 """A segment grows to this size; a line that is longer has a segment of its own."""
 
@@ -101,6 +103,12 @@ def copy_history(db: Database, n: int, copy: int, up_to: str | None) -> bool:
             extend_history(db, copy, [Line(line, searchable(line)) for line in lines[: ends[0] + 1]])
             return True
     return False
+
+
+def count_messages(db: Database, n: int) -> int:
+    """Count what was said in a history by the user and by the agent."""
+    bodies = (body for _, _, body in db.rows("read_history", n=n, after=-1))
+    return sum(line.startswith(_SAID) for body in bodies for line in body.split(b"\n"))
 
 
 def names_key(line: bytes, quoted: bytes) -> bool:

@@ -115,6 +115,8 @@ class SqliteStore:
                 n, forked = self._add(db, info, state)
                 if not segments.copy_history(db, source, n, up_to):
                     raise InvalidParams(f"The session has no message or tool call {up_to!r}")
+                if up_to is not None:
+                    db.run("set_messages", n=n, messages=segments.count_messages(db, n))
                 segments.extend_history(db, n, lines)
                 return forked
 
@@ -127,6 +129,8 @@ class SqliteStore:
                 if row is not None:
                     self._refuse_if_running(row)
                     self._delete(db, row[0])
+            if row is not None and not self._in_memory:
+                self._log_path(row).unlink(missing_ok=True)
 
         await self._writer.run(work)
 
