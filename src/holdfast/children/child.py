@@ -1,0 +1,140 @@
+"""Starting a process under guard, and seeing to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_GUARD = str(Path(__file__).with_name("guard.py"))
+
+
+def start(
+    command: Sequence[str],
+    *,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bool = True,
+    stderr: bool = True,
+) -> Child:
+    """Start a command with pipes; `env` is its whole environment (ours if omitted).
+
+    Without `stdin` it has nothing to read; without `stderr` what it writes there comes with its stdout.
+    """
+    path = (os.environ if env is None else env).get("PATH")
+    program = shutil.which(command[0], path=path) if command else None
+    if program is None:
+        raise UsageError(f"cannot start {command[0] if command else 'nothing'!r}: no such program on PATH")
+    if cwd is not None and not Path(cwd).is_dir():
+        raise UsageError(f"cannot start {command[0]!r} in {str(cwd)!r}: no such directory")
+    return Child((program, *command[1:]), cwd, env, stdin=stdin, stderr=stderr)
+
+
+class Child:
+    """A process that was started, and on POSIX the guard before it. Whoever has it owns its pipes' descriptors."""
+
+    def __init__(
+        self,
+        command: tuple[str, ...],
+        cwd: str | Path | None,
+        env: Mapping[str, str] | None,
+        *,
+        stdin: bool,
+        stderr: bool,
+    ) -> None:
+        self.name = Path(command[0]).name
+        self._leash = -1
+        pass_fds: tuple[int, ...] = ()
+        if sys.platform != "win32":
+            held, self._leash = os.pipe()
+            pass_fds = (held,)
+            command = (sys.executable, "-I", "-S", _GUARD, str(held), *command)
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if stderr else subprocess.STDOUT,
+                bufsize=0,
+                cwd=cwd,
+                env=env,
+                pass_fds=pass_fds,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as e:
+            if self._leash >= 0:
+                os.close(self._leash)
+            raise UsageError(f"cannot start {self.name!r}: {e}") from e
+        finally:
+            for fd in pass_fds:
+                os.close(fd)
+        self.stdin, self.stdout, self.stderr = (
+            _taken(it) for it in (self._process.stdin, self._process.stdout, self._process.stderr)
+        )
+        self._exit = asyncio.get_running_loop().create_task(self._wait_for_exit(), name=f"exit of {self.name}")
+
+    @property
+    def pid(self) -> int:
+        """The process that holds the whole tree: on POSIX the guard, whose child the command is."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """How it exited; 128 + n means signal n, as in a shell. None while it runs."""
+        return self._process.returncode
+
+    async def wait(self, within: float | None = None) -> bool:
+        """Wait until it has exited, for ever or for a while; say whether it has."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._exit), within)
+        return self._exit.done()
+
+    def terminate(self) -> None:
+        """Ask it to exit."""
+        if self._leash >= 0:
+            with suppress(OSError):
+                os.write(self._leash, b"T")
+        else:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """Kill it and everything it started."""
+        if self._leash >= 0:
+            os.close(self._leash)  # the guard sees it
+            self._leash = -1
+        elif sys.platform == "win32":
+            self._process.kill()
+
+    async def _wait_for_exit(self) -> int:
+        """Wait without a thread where the kernel can tell us, with one elsewhere."""
+        loop = asyncio.get_running_loop()
+        try:
+            pidfd = os.pidfd_open(self._process.pid)
+        except (AttributeError, OSError):
+            return await loop.run_in_executor(None, self._process.wait)
+        exited = asyncio.Event()
+        loop.add_reader(pidfd, exited.set)
+        try:
+            await exited.wait()
+        finally:
+            loop.remove_reader(pidfd)
+            os.close(pidfd)
+        return self._process.wait()
+
+
+def _taken(stream: IO[bytes] | None) -> int:
+    """Take a pipe's descriptor away from the object that would close it; -1 where there is no pipe."""
+    if stream is None:
+        return -1
+    with stream:
+        return os.dup(stream.fileno())
