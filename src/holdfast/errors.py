@@ -15,7 +15,9 @@
     │   │       ├── StoreFull       …for want of space
     │   │       ├── StoreDamaged    …because its file is damaged
     │   │       └── StoreTooNew     …because a newer Holdfast wrote it
+    │   ├── AuthRequired        -32000  log in first
     │   ├── SessionNotFound     -32002
+    │   ├── UnsupportedVersion  -32022
     │   └── RequestCancelled    -32800
     ├── RemoteError           they refused what we asked: `code`, `message`, `data`
     │   └── InvalidAnswer       …or answered something that does not fit the question
@@ -106,6 +108,18 @@ class StoreDamaged(StoreError):
 
 class StoreTooNew(StoreError):
     """A newer Holdfast has written the store; this one would harm it."""
+
+
+class AuthRequired(RequestError):
+    """The user has to log in before this can be done."""
+
+    code = -32000
+
+
+class UnsupportedVersion(RequestError):
+    """No protocol version is spoken on both sides."""
+
+    code = -32022
 
 
 class SessionNotFound(RequestError):

@@ -221,11 +221,14 @@ class Engine:
                 await self._retire(session)
             await self.store.delete(session_id)
 
-    async def shut_down(self) -> None:
-        """End all work, let go of all sessions and of the store."""
+    async def shut_down(self, grace: float | None = None) -> None:
+        """End all work, let go of all sessions and of the store; agents that go on are given up on after `grace`."""
         self._sweeper.cancel()
         with suppress(asyncio.CancelledError):
             await self._sweeper
+        for session in self._live.values():
+            if session.turn is not None and grace is not None:
+                session.turn.give_up_after(grace)
         await asyncio.gather(*(self._retire(session) for session in list(self._live.values())))
         await self.store.close()
 

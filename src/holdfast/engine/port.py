@@ -62,6 +62,11 @@ class Watcher(Protocol):
         """Put a question to the user and wait for the answer; None where there is none."""
         ...
 
+    @property
+    def services(self) -> object:
+        """What the client does for the agent; the engine does not look into it."""
+        ...
+
     def dropped(self, reason: str) -> None:
         """Tell that it does not watch any more, and why."""
         ...

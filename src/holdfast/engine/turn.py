@@ -207,12 +207,16 @@ class Turn:
 
     def _stop(self) -> None:
         """Cancel the work. Open questions have no answer; an agent that goes on is given up on after a while."""
-        self._loop.call_later(self._grace, self._is_over)
+        self.give_up_after(self._grace)
         for ask in self._asks:
             if not ask.answer.done():
                 ask.answer.set_result(None)
         if self._work is not None:
             self._work.cancel()
+
+    def give_up_after(self, grace: float) -> None:
+        """Wait so long for the agent, and no longer."""
+        self._loop.call_later(grace, self._is_over)
 
     def end(self) -> None:
         """Say nothing more."""

@@ -6,6 +6,7 @@ the newest protocol version's updates, a superset: what a surface does not know 
 """
 
 from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
+from holdfast.model.content import checked_prompt
 from holdfast.model.events import Event, Update, event_from, text_event
 from holdfast.model.history import Entry, History, Terminal, fold
 from holdfast.model.ids import new_id, new_session_id
@@ -44,6 +45,7 @@ __all__ = [
     "Terminal",
     "TurnEnd",
     "Update",
+    "checked_prompt",
     "checked_roots",
     "checked_value",
     "event_from",

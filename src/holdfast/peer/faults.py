@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 from asyncio import CancelledError
 
 import msgspec
@@ -32,6 +32,6 @@ def error_for(exception: BaseException, doing: str) -> ErrorObject:
             log.exception("The data of a %s cannot be encoded; it is left out", type(exception).__name__)
             data = UNSET
         return ErrorObject(exception.code, exception.message.encode(errors="replace").decode(), data)
-    reference = secrets.token_hex(4)
+    reference = os.urandom(4).hex()
     log.error("%s failed (reference %s)", doing, reference, exc_info=exception)
     return ErrorObject(InternalError.code, "Internal error", Raw(b'{"reference":"%s"}' % reference.encode()))

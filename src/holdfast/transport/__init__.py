@@ -4,11 +4,15 @@ All of them obey one contract (`Transport`, `Receiver`): `send` never blocks and
 loop tick leaves in one system call, reading can be paused, and the end of the input is told exactly once.
 """
 
+from typing import TYPE_CHECKING
+
 from holdfast.transport.lines import MAX_LINE_BYTES, Oversized
 from holdfast.transport.memory import memory_pair
 from holdfast.transport.port import Line, Receiver, Transport
-from holdfast.transport.process import ProcessTransport, spawn
 from holdfast.transport.stdio import open_stdio
+
+if TYPE_CHECKING:
+    from holdfast.transport.process import ProcessTransport, spawn
 
 __all__ = [
     "MAX_LINE_BYTES",
@@ -21,3 +25,12 @@ __all__ = [
     "open_stdio",
     "spawn",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import what starts processes only where one is started: an agent on stdio should not wait for it."""
+    if name in {"ProcessTransport", "spawn"}:
+        from holdfast.transport import process  # noqa: PLC0415
+
+        return getattr(process, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -157,10 +157,14 @@ class LoopOutput:
         self.broken = False
 
     def write(self, data: bytes) -> None:
-        self._backlog.append(memoryview(data))
-        self.unsent += len(data)
-        if len(self._backlog) == 1:
-            self._push(waiting=False)
+        written = 0
+        if not self._backlog:
+            written = self._try(data)
+            if written == len(data) or self.broken:
+                return
+            self._loop.add_writer(self._fd, self._writable)
+        self._backlog.append(memoryview(data)[written:])
+        self.unsent += len(data) - written
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -171,31 +175,32 @@ class LoopOutput:
             self._drop()
 
     def _writable(self) -> None:
-        self._push(waiting=True)
-        self._on_progress()
-
-    def _push(self, *, waiting: bool) -> None:
         while self._backlog:
             data = self._backlog[0]
-            try:
-                written = os.write(self._fd, data)
-            except (BlockingIOError, InterruptedError):
-                written = 0
-            except OSError:
-                if waiting:
-                    self._loop.remove_writer(self._fd)
-                self._drop()
-                self._loop.call_soon(self._on_progress)
-                return
+            written = self._try(data)
+            if self.broken:
+                break
             self.unsent -= written
             if written < len(data):
                 self._backlog[0] = data[written:]
-                if not waiting:
-                    self._loop.add_writer(self._fd, self._writable)
-                return
+                break
             self._backlog.popleft()
-        if waiting:
+        else:
             self._loop.remove_writer(self._fd)
+        self._on_progress()
+
+    def _try(self, data: bytes | memoryview) -> int:
+        """Write what goes in now. An output nobody will read any more is broken from then on."""
+        try:
+            return os.write(self._fd, data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            if self._backlog:
+                self._loop.remove_writer(self._fd)
+            self._drop()
+            self._loop.call_soon(self._on_progress)
+            return 0
 
     def _drop(self) -> None:
         self.broken = True

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 from holdfast.transport.lines import MAX_LINE_BYTES
 from holdfast.transport.pipes import PipeTransport
@@ -68,8 +68,9 @@ def _own_output() -> int:
     A duplicate shares it with everyone who has the same pipe or terminal, stderr and the parent shell perhaps among
     them, and they would be surprised to find it non-blocking. Opened anew through /proc it is our own.
     """
-    anew = Path("/proc/self/fd/1")
+    anew = "/proc/self/fd/1"
     with suppress(OSError):
-        if anew.is_fifo() or anew.is_char_device():
+        mode = os.stat(anew).st_mode  # noqa: PTH116  (pathlib takes as long to import as all our transports)
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
             return os.open(anew, os.O_WRONLY | os.O_NONBLOCK)
     return os.dup(1)

@@ -1,0 +1,12 @@
+"""What the author of an agent imports: `Agent` says what it is, `Turn` is what its handler gets.
+
+Nothing here knows the protocol. An author says things and asks things; how they reach the client, what a version can
+express and what survives a crash is not the author's business.
+"""
+
+from holdfast.agent.agent import Agent
+from holdfast.agent.session import Session
+from holdfast.agent.tools import ToolCall
+from holdfast.agent.turn import Turn
+
+__all__ = ["Agent", "Session", "ToolCall", "Turn"]

@@ -1,0 +1,118 @@
+"""A tool call as the author of an agent sees it: opened, filled, and closed by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from holdfast.agent.diffs import diff_content
+from holdfast.agent.terminals import Finished, run_in_terminal
+from holdfast.model import new_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from holdfast.agent.turn import Turn
+    from holdfast.model import Update
+
+Kind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+
+
+class ToolCall:
+    """One use of a tool, shown to the user while it goes on.
+
+    ``async with turn.tool("Read thermometer", kind="read") as call: …`` — leaving the block completes the call, an
+    exception fails it, a cancellation cancels it.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        title: str,
+        kind: Kind,
+        input: object,
+        locations: Sequence[str | tuple[str, int]],
+    ) -> None:
+        self.id = new_id("call")
+        self.title = title
+        self._turn = turn
+        self._status = ""
+        self._first: Update = {"title": title, "kind": kind, "status": "in_progress"}
+        if input is not None:
+            self._first["rawInput"] = input
+        if locations:
+            self._first["locations"] = [
+                {"path": turn.absolute(it)} if isinstance(it, str) else {"path": turn.absolute(it[0]), "line": it[1]}
+                for it in locations
+            ]
+
+    async def text(self, text: str) -> None:
+        """Add text to what it shows."""
+        await self.content({"type": "text", "text": text})
+
+    async def content(self, block: Mapping[str, Any]) -> None:
+        """Add a content block to what it shows."""
+        await self._add({"type": "content", "content": block})
+
+    async def diff(self, path: str, old: str | None, new: str) -> None:
+        """Show a change of a file by its old text (None: there was no file) and its new text."""
+        await self._add(diff_content(self._turn.absolute(path), old, new))
+
+    async def terminal(
+        self, *command: str, cwd: str | None = None, env: Mapping[str, str] | None = None, limit: int = 1 << 20
+    ) -> Finished:
+        """Run a command and show its output as it comes. It is killed, whatever it started too, with the turn.
+
+        Gives its exit status and the last `limit` bytes of its output.
+        """
+        return await run_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
+
+    async def output(self, value: object) -> None:
+        """Say what the tool gave, as the tool gave it."""
+        self.update({"rawOutput": value})
+
+    async def fail(self, reason: str) -> None:
+        """Say that it failed, and why."""
+        await self.text(reason)
+        self._status = "failed"
+
+    def update(self, members: Update) -> None:
+        """Change what is known of it; the newest protocol version's names."""
+        self._turn.emit({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
+
+    async def _add(self, item: Update) -> None:
+        self._turn.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
+        await self._turn.give_way()
+
+    async def add_terminal(self, terminal_id: str) -> None:
+        """Show a terminal in it."""
+        await self._add({"type": "terminal", "terminalId": terminal_id})
+
+    def emit(self, update: Update) -> None:
+        """Say something else in the same turn."""
+        self._turn.emit(update)
+
+    def start(self) -> Self:
+        """Show that it began."""
+        self.update(self._first)
+        return self
+
+    def close(self, status: str) -> None:
+        """Show that it ended."""
+        self.update({"status": self._status or status})
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._turn.is_over:
+            return
+        if kind is None:
+            self.close("completed")
+        else:
+            self.close("cancelled" if issubclass(kind, asyncio.CancelledError) else "failed")

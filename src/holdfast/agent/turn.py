@@ -1,0 +1,187 @@
+"""`Turn` as the author of an agent sees it: what was asked, and everything one can say."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from holdfast.agent.tools import ToolCall
+from holdfast.model import Elicitation, Filled, Permission, new_id, text_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from holdfast.agent.client import ClientServices
+    from holdfast.agent.session import Session
+    from holdfast.agent.tools import Kind
+    from holdfast.engine import Turn as EngineTurn
+    from holdfast.model import Entry, Event, StopReason, Update
+    from holdfast.workspace import Files
+
+
+class Turn:
+    """One turn: from a prompt to its answer."""
+
+    def __init__(self, session: Session, turn: EngineTurn, text: str, client: ClientServices | None) -> None:
+        self.session = session
+        self.text = text
+        """The prompt's plain text; for a slash command, what follows its name."""
+        self.client = client
+        """What the editor does for the agent (its files, its terminals), or None where it does nothing."""
+        self.stop_reason: StopReason | None = None
+        self._turn = turn
+        self._message = ""
+        self._message_kind = ""
+
+    @property
+    def prompt(self) -> Sequence[Update]:
+        """The prompt's content blocks."""
+        return self._turn.prompt
+
+    @property
+    def files(self) -> Files:
+        """The files in the session's roots; what lies outside is refused."""
+        return self.session.files()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the user wants it to stop. Awaits are interrupted anyway; loops that never wait look here."""
+        return self._turn.cancelled
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be said in it."""
+        return not self._turn.running
+
+    # Saying
+
+    async def say(self, text: str) -> None:
+        """Say something. Text said in a row is one message, however small the pieces."""
+        self._say("agent_message_chunk", text)
+        if self._turn.congested:
+            await self._turn.drain()
+
+    async def think(self, text: str) -> None:
+        """Think aloud. Shown as thought, not as answer."""
+        self._say("agent_thought_chunk", text)
+        if self._turn.congested:
+            await self._turn.drain()
+
+    async def rewrite(self, text: str) -> None:
+        """Replace all that was said in a row so far by something else. Not every client can show it."""
+        if self._message_kind != "agent_message_chunk":
+            self._message, self._message_kind = new_id("msg"), "agent_message_chunk"
+        content = [{"type": "text", "text": text}]
+        self._emit({"sessionUpdate": "agent_message", "messageId": self._message, "content": content})
+
+    async def show(self, block: Mapping[str, Any]) -> None:
+        """Say a content block that is not text, as an image."""
+        if self._message_kind != "agent_message_chunk":
+            self._message, self._message_kind = new_id("msg"), "agent_message_chunk"
+        self._emit({"sessionUpdate": "agent_message_chunk", "messageId": self._message, "content": dict(block)})
+        await self.give_way()
+
+    def tool(
+        self,
+        title: str,
+        *,
+        kind: Kind = "other",
+        input: object = None,
+        locations: Sequence[str | tuple[str, int]] = (),
+    ) -> ToolCall:
+        """Use a tool, visibly: ``async with turn.tool("Read file", kind="read") as call``."""
+        return ToolCall(self, title, kind, input, locations)
+
+    async def plan(self, entries: Iterable[str | tuple[str, str] | tuple[str, str, str]], *, id: str = "plan") -> None:
+        """Show the plan, whole: its entries, or entries with status, or with status and priority."""
+        items = [(it,) if isinstance(it, str) else it for it in entries]
+        full = [(*it, *("pending", "medium")[len(it) - 1 :]) for it in items]
+        listed = [{"content": it[0], "status": it[1], "priority": it[2]} for it in full]
+        self.emit({"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": id, "entries": listed}})
+
+    async def usage(self, used: int, size: int, *, cost: float | None = None, currency: str = "USD") -> None:
+        """Tell how much of the model's context is used, and what it has cost."""
+        update: Update = {"sessionUpdate": "usage_update", "used": used, "size": size}
+        if cost is not None:
+            update["cost"] = {"amount": cost, "currency": currency}
+        self._emit(update)
+
+    async def notice(
+        self, title: str, description: str | None = None, *, severity: Literal["info", "warning", "error"] = "info"
+    ) -> None:
+        """Tell the user something that is not part of the conversation and not kept."""
+        update: Update = {"sessionUpdate": "notice", "severity": severity, "title": title}
+        self._emit(update if description is None else {**update, "description": description})
+
+    def stop(self, reason: StopReason) -> None:
+        """Say why the turn ends when it does, where it is not because all was said."""
+        self.stop_reason = reason
+
+    # Asking
+
+    async def allow(self, question: str, call: ToolCall | None = None, *, remember: str | None = None) -> bool:
+        """Ask the user for permission. Nothing but a clear yes is one.
+
+        An answer the user gives for ever is remembered, for this session, under `remember` (the question itself
+        unless said otherwise).
+        """
+        about: Update = (
+            {"toolCallId": call.id, "title": call.title} if call else {"toolCallId": new_id("call"), "title": question}
+        )
+        permission = Permission(question, about, subject=remember or question)
+        chosen = permission.chosen(await self._turn.ask(permission))
+        return chosen is not None and chosen.kind.startswith("allow")
+
+    async def ask(
+        self, message: str, fields: Mapping[str, Any], *, required: Sequence[str] = ()
+    ) -> dict[str, Any] | None:
+        """Ask the user to fill in a form: names to JSON schemas, as ``{"name": {"type": "string"}}``.
+
+        None where the user declines, or the client cannot show forms.
+        """
+        schema: Update = {"type": "object", "properties": dict(fields)}
+        if required:
+            schema["required"] = list(required)
+        return await self._elicit(Elicitation("form", {"mode": "form", "message": message, "requestedSchema": schema}))
+
+    async def ask_url(self, message: str, url: str) -> bool:
+        """Ask the user to go to an address; say whether that was agreed to."""
+        params = {"mode": "url", "message": message, "url": url, "elicitationId": new_id("elicit")}
+        return await self._elicit(Elicitation("url", params)) is not None
+
+    async def _elicit(self, question: Elicitation) -> dict[str, Any] | None:
+        answer = await self._turn.ask(question)
+        return (answer.content or {}) if isinstance(answer, Filled) and answer.action == "accept" else None
+
+    # Looking back
+
+    @property
+    def said(self) -> Iterable[Entry]:
+        """What was said in this turn so far."""
+        return self._turn.history
+
+    # For the parts of a turn
+
+    def absolute(self, path: str) -> str:
+        """Make a path absolute, as the client wants it."""
+        return path if os.path.isabs(path) else os.path.normpath(os.path.join(self.session.cwd, path))  # noqa: PTH117, PTH118
+
+    def emit(self, update: Update) -> None:
+        """Say anything; what is said next is a new message."""
+        self._message_kind = ""
+        self._emit(update)
+
+    async def give_way(self) -> None:
+        """Wait while everybody who watches is behind."""
+        if self._turn.congested:
+            await self._turn.drain()
+
+    def _emit(self, update: Update) -> None:
+        self._turn.emit_update(update)
+
+    def _say(self, kind: str, text: str) -> None:
+        if kind != self._message_kind:
+            self._message, self._message_kind = new_id("msg"), kind
+        if text:
+            event: Event = text_event(kind, self._message, text)
+            self._turn.emit(event)
