@@ -33,6 +33,8 @@ PATIENCE = 300.0
 
 READ_BYTES = 64 << 10
 
+_CORES = os.sched_getaffinity(0) if sys.platform == "linux" else set[int]()
+
 
 class Contender(NamedTuple):
     """Who is measured, and how its scripts are started."""
@@ -103,6 +105,8 @@ class ContenderProcess:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._watchdog.cancel()
+        if sys.platform == "linux":
+            os.sched_setaffinity(0, _CORES)
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -110,6 +114,16 @@ class ContenderProcess:
         self._process.stdin.close()
         self._process.stdout.close()
         self._stderr.close()
+
+    def share_cores(self, count: int) -> None:
+        """Keep its threads on one core, and ours on the same one or the next: where each runs decides how long it
+        takes to wake, and the system would decide by luck. Does nothing where the system cannot be told.
+        """
+        if sys.platform == "linux":
+            cores = sorted(_CORES)[:count]
+            for thread in Path(f"/proc/{self.pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), cores[-1:])
+            os.sched_setaffinity(0, cores[:1])
 
     def write(self, data: bytes) -> None:
         """Write all of it, however long the other end takes."""

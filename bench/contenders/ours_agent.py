@@ -77,7 +77,7 @@ class Agent:
             )
             took.append(time.perf_counter() - asked)
             assert answer.content
-        self.meter.more["p50"] = statistics.median(took)
+        self.meter.more[f"p50 of {count}"] = statistics.median(took)
 
 
 async def main() -> None:

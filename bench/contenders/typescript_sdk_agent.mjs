@@ -38,7 +38,7 @@ const turns = {
       if (!answer.content) throw new Error("no answer");
     }
     took.sort((a, b) => a - b);
-    meter.more.p50 = took[took.length >> 1] / 1e3;
+    meter.more[`p50 of ${count}`] = took[took.length >> 1] / 1e3;
   },
 };
 
