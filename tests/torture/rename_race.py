@@ -3,8 +3,9 @@
     python -m tests.torture.rename_race --tries 100000
 
 A second process flips something in the root, as fast as it can, between harmless and a way out. Meanwhile we read and
-write through it: with `openat2`, with the walk, and, to see that the race is real, the way it is usually done (ask
-`realpath`, compare, open). Prints escapes and time of each; exits with 1 if either of ours had one.
+write through it: with `openat2`, with the walk, and, to see that the race is real, in the ways it is usually done: ask
+`realpath`, compare, open; or open name by name and let the system climb where a link says `..`. Prints escapes and time
+of each; exits with 1 if either of ours had one.
 """
 
 # A race is no place for pathlib, and a program prints.
@@ -30,7 +31,7 @@ from holdfast.workspace.opening import READ, Opener
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-Way: TypeAlias = Literal["openat2", "walk", "realpath"]
+Way: TypeAlias = Literal["realpath", "climbing", "openat2", "walk"]
 Flip: TypeAlias = Literal["directory", "file", "ancestor"]
 
 INSIDE, SECRET, WRITTEN = b"inside", b"secret", b"written"
@@ -191,6 +192,8 @@ def reader(scene: Scene, way: Way) -> Callable[[], bytes]:
     """Give a function that reads the scene's path."""
     if way == "realpath":
         return lambda: checked(scene).read_bytes()
+    if way == "climbing":
+        return lambda: climb(scene)
     opener = Opener(Workspace(scene.root), way == "openat2")
     return lambda: reading.read_bytes(opener, opener.workspace.locate(scene.path))
 
@@ -214,6 +217,21 @@ def checked(scene: Scene) -> Path:
     if not real.startswith(f"{scene.root}/"):
         raise OutsideRoots(scene.path, "is outside")
     return Path(real)
+
+
+def climb(scene: Scene) -> bytes:
+    """Follow the link of the scene name by name, through no other link, but climb by the system's `..`."""
+    here = os.open(scene.root, os.O_RDONLY | os.O_DIRECTORY)
+    for name in os.readlink(scene.path, dir_fd=here).split("/"):
+        try:
+            there = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=here)
+        finally:
+            os.close(here)
+        here = there
+    try:
+        return os.read(here, 100)
+    finally:
+        os.close(here)
 
 
 def exchange_call() -> Callable[[bytes, bytes], None] | None:
@@ -277,9 +295,10 @@ def timed(work: Callable[[], None], rounds: int) -> float:
     return best / (rounds // 5)
 
 
-def ways() -> tuple[Way, ...]:
-    """Give the ways there are on this system, the usual one first."""
-    return ("realpath", "openat2", "walk") if openat2.available() else ("realpath", "walk")
+def ways(*, climbing: bool = False) -> tuple[Way, ...]:
+    """Give the ways there are on this system, the usual ones first."""
+    usual: tuple[Way, ...] = ("realpath", "climbing") if climbing else ("realpath",)
+    return (*usual, "openat2", "walk") if openat2.available() else (*usual, "walk")
 
 
 def race(kind: Literal["read", "write"], flip: Flip, way: Way, tries: int) -> Tally:
@@ -306,9 +325,9 @@ def main() -> int:
     for flip in flips:
         for kind in ("read", "write"):
             print(f"\n{kind.capitalize()} while the {flip} is swapped:")
-            for way in ways():
+            for way in ways(climbing=flip == "ancestor" and kind == "read"):
                 tally = race(kind, flip, way, options.tries)
-                leaked += tally.escapes if way != "realpath" else 0
+                leaked += tally.escapes if way in {"openat2", "walk"} else 0
                 print(f"  {way:<9}{tally}", flush=True)
     compare_in_peace(min(20_000, max(1000, options.tries)))
     print(f"\nEscapes through holdfast.workspace: {leaked}")
