@@ -193,16 +193,15 @@ class Engine:
         """Store what the agent wants to remember now, not only when the turn ends."""
         await self.store.save(session.claim, Changes(state=session.state))
 
+    async def retitle(self, session_id: str, title: str | None) -> None:
+        """Give a session a title for the user, whether it is open or not."""
+        async with self._alone(session_id):
+            await self.rename(await self._open(session_id), title)
+
     async def archive(self, session_id: str, *, archived: bool) -> None:
         """Put a session away, or take it out again."""
         async with self._alone(session_id):
-            live = self._live.get(session_id)
-            claim = live.claim if live is not None else (await self.store.claim(session_id)).claim
-            try:
-                await self.store.save(claim, Changes(archived=archived))
-            finally:
-                if live is None:
-                    await self.store.release(claim)
+            await self.store.save((await self._open(session_id)).claim, Changes(archived=archived))
 
     # Ending
 

@@ -66,6 +66,11 @@ class Turn:
         """Whether it has begun and not ended."""
         return self.phase in (Phase.RUNNING, Phase.ASKING)
 
+    @property
+    def asking(self) -> bool:
+        """Whether it waits for the user."""
+        return self.phase is Phase.ASKING
+
     # What the agent says
 
     def emit(self, event: Event) -> None:

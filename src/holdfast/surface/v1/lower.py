@@ -1,58 +1,207 @@
-"""Stored updates as version 1 says them. What it has no words for is left out.
+"""Events and stored updates as version 1 says them, statefully, for one client and one session.
 
-- A message becomes one chunk per content block.
-- A tool call becomes a `tool_call`, whole; `cancelled` is `failed`, `paused` is `in_progress`; a diff needs the old and
-  the new text, and is left out where only a patch is known.
+- A message becomes one chunk per content block; a message that is replaced after it was shown cannot be said.
+- The first of a tool call is a `tool_call`, what follows a `tool_call_update`. Version 1 cannot append to a call's
+  content, so each addition says all of it again, once per batch of events. `cancelled` is `failed`, `paused` is
+  `in_progress`; a diff needs the old and the new text.
+- A terminal of the agent's becomes text in its tool call.
 - The plan becomes `plan`; version 1 has one, and knows no cancelled entries.
+- Options become `config_option_update`, switches only for clients that know them, and the mode `current_mode_update`.
+- Notices and compactions are said to clients that asked for them. What else version 1 has no words for is left out.
 """
 
 from __future__ import annotations
 
+import logging
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+import msgspec
 
-    from holdfast.model import Update
+from holdfast.surface.v1.options import lower_commands, lower_options, modes
+from holdfast.surface.v1.replay import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holdfast.model import Event, Update
+    from holdfast.surface.v1.client import Client
+
+log = logging.getLogger(__name__)
 
 MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
 CHUNKS = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thought_chunk"})
+AS_THEY_ARE = frozenset({"session_info_update", "usage_update"})
+UNSAID = frozenset({"state_update", "_holdfast/turn_end"})
 STATUS = {"cancelled": "failed", "paused": "in_progress"}
+FINAL = frozenset({"completed", "failed"})
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"})
-CALL = ("toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta")
+CALL = ("toolCallId", "title", "name", "kind", "status", "locations", "rawInput", "rawOutput", "_meta")
+
+TERMINAL_BYTES = 64 << 10
+"""How much of a terminal's output is shown, the last of it."""
+
+_encode = msgspec.json.Encoder().encode
 
 
-def lower_stored(update: Update) -> Iterator[Update]:
-    """Say a stored update in version 1: as none, one or several updates."""
-    kind = update["sessionUpdate"]
-    if kind in MESSAGES:
+class _Call:
+    """A tool call that may still change: its content, as version 1 has to say it."""
+
+    __slots__ = ("items", "terminals")
+
+    def __init__(self) -> None:
+        self.items: list[Update] = []
+        self.terminals: set[str] = set()
+
+
+class Lowering:
+    """What one client is told of one session."""
+
+    def __init__(self, session_id: str, client: Client) -> None:
+        id_ = _encode(session_id)
+        self._before = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":' % id_
+        self._between = b"}}\n" + self._before
+        self._client = client
+        self._calls: dict[str, _Call] = {}
+        self._terminals: dict[str, bytes] = {}
+        self._dirty: dict[str, None] = {}
+        self._messages: set[str] = set()
+        self._quiet = ""
+        self._unsaid: set[str] = set()
+
+    def quiet(self, message_id: str) -> None:
+        """Do not repeat to the client what it has just said itself (C2)."""
+        self._quiet = message_id
+
+    def live(self, events: Sequence[Event]) -> bytes:
+        """Say what happened."""
+        said: list[bytes] = []
+        for event in events:
+            if event.text is not None:
+                said.append(event.body)
+                self._messages.add(event.key)
+            else:
+                said += map(_encode, self._lower(event.update()))
+        said += map(_encode, self._changed_calls())
+        return self._framed(said)
+
+    def past(self, block: bytes) -> bytes:
+        """Say what is stored."""
+        said: list[bytes] = []
+        for line in block.split(b"\n"):
+            if (quick := cut(line)) is not None:
+                said.append(quick)
+            else:
+                said += map(_encode, self._lower(msgspec.json.decode(line)))
+        said += map(_encode, self._changed_calls())
+        self._messages.clear()
+        return self._framed(said)
+
+    def _framed(self, updates: list[bytes]) -> bytes:
+        return b"%s%s}}\n" % (self._before, self._between.join(updates)) if updates else b""
+
+    def _lower(self, update: Update) -> Iterator[Update]:
+        kind = update["sessionUpdate"]
+        if kind in MESSAGES:
+            yield from self._message(kind, update)
+        elif kind in CHUNKS or kind in AS_THEY_ARE:
+            yield update
+        elif kind in ("tool_call_update", "tool_call_content_chunk"):
+            yield from self._call(update)
+        elif kind in ("terminal_update", "terminal_output_chunk"):
+            self._terminal(update)
+        elif kind == "plan_update" and update["plan"].get("type") == "items":
+            entries = [it for it in update["plan"]["entries"] if it.get("status") != "cancelled"]
+            yield {"sessionUpdate": "plan", "entries": entries}
+        elif kind == "plan_removed":
+            yield {"sessionUpdate": "plan", "entries": []}
+        elif kind == "config_option_update":
+            if options := lower_options(update, self._client):
+                yield {"sessionUpdate": kind, "configOptions": options}
+            if (mode := modes(update)) is not None:
+                yield {"sessionUpdate": "current_mode_update", "currentModeId": mode["currentModeId"]}
+        elif kind == "available_commands_update":
+            yield {"sessionUpdate": kind, "availableCommands": lower_commands(update)}
+        elif self._client.wants(kind):
+            yield update
+        elif kind not in UNSAID and kind not in self._unsaid:
+            self._unsaid.add(kind)
+            log.info("Protocol version 1 has no words for %s; it is left out", kind)
+
+    def _message(self, kind: str, update: Update) -> Iterator[Update]:
+        key = update["messageId"]
+        if key == self._quiet:
+            return
+        if key in self._messages:
+            log.info("Protocol version 1 cannot replace a message; the client keeps what it was shown first")
+            return
         for block in update.get("content") or ():
-            yield {"sessionUpdate": f"{kind}_chunk", "messageId": update["messageId"], "content": block}
-    elif kind in CHUNKS:
-        yield update
-    elif kind == "tool_call_update":
-        yield {"sessionUpdate": "tool_call", **lower_call(update)}
-    elif kind == "plan_update" and update["plan"].get("type") == "items":
-        entries = update["plan"]["entries"]
-        yield {"sessionUpdate": "plan", "entries": [it for it in entries if it.get("status") != "cancelled"]}
+            self._messages.add(key)
+            yield {"sessionUpdate": f"{kind}_chunk", "messageId": key, "content": block}
+
+    # Tool calls and their terminals
+
+    def _call(self, update: Update) -> Iterator[Update]:
+        key = update["toolCallId"]
+        is_new = key not in self._calls
+        call = self._calls.setdefault(key, _Call())
+        if update["sessionUpdate"] == "tool_call_content_chunk":
+            self._add(key, call, update["content"])
+            return
+        if "content" in update:
+            call.items = []
+            for item in update["content"] or ():
+                self._add(key, call, item)
+        lowered = lower_members(update)
+        if is_new and "title" in update:
+            yield {"sessionUpdate": "tool_call", **lowered}
+        elif len(lowered) > 1:
+            yield {"sessionUpdate": "tool_call_update", **lowered}
+        if lowered.get("status") in FINAL:
+            yield from self._changed_calls(key)
+            if not call.terminals:
+                del self._calls[key]
+
+    def _add(self, key: str, call: _Call, item: Update) -> None:
+        if item.get("type") == "terminal":
+            call.terminals.add(item["terminalId"])
+        call.items.append(item)
+        self._dirty[key] = None
+
+    def _terminal(self, update: Update) -> None:
+        key = update["terminalId"]
+        output: Update = update.get("output") or {}
+        data: str | None = update["data"] if "data" in update else output.get("data")
+        if data:
+            before = self._terminals.get(key, b"") if "data" in update else b""
+            self._terminals[key] = (before + b64decode(data))[-TERMINAL_BYTES:]
+        for call_key, call in self._calls.items():
+            if key in call.terminals and data:
+                self._dirty[call_key] = None
+
+    def _changed_calls(self, only: str | None = None) -> Iterator[Update]:
+        """Say the content of the calls it has changed of, whole."""
+        for key in list(self._dirty) if only is None else [only] if only in self._dirty else []:
+            del self._dirty[key]
+            if (call := self._calls.get(key)) is not None:
+                content = [lowered for it in call.items for lowered in self._content(it)]
+                yield {"sessionUpdate": "tool_call_update", "toolCallId": key, "content": content}
+
+    def _content(self, item: Any) -> Iterator[Update]:
+        if item.get("type") == "content":
+            yield item
+        elif item.get("type") == "diff" and "newText" in item:
+            yield {name: item[name] for name in ("type", "path", "oldText", "newText", "_meta") if name in item}
+        elif item.get("type") == "terminal" and (output := self._terminals.get(item["terminalId"])):
+            text = output.decode(errors="replace")
+            yield {"type": "content", "content": {"type": "text", "text": f"```\n{text.rstrip()}\n```"}}
 
 
-def lower_call(update: Update) -> Update:
-    """Say the members of a tool call in version 1."""
+def lower_members(update: Update) -> Update:
+    """Say what is known of a tool call, but for its content."""
     call = {name: update[name] for name in CALL if name in update}
-    call.setdefault("title", update.get("name") or "Tool call")
     if "status" in call:
         call["status"] = STATUS.get(call["status"], call["status"])
     if "kind" in call and call["kind"] not in KINDS:
         call["kind"] = "other"
-    if call.get("content"):
-        call["content"] = [lowered for it in call["content"] for lowered in lower_call_content(it)]
     return call
-
-
-def lower_call_content(item: Any) -> Iterator[Update]:
-    """Say one item of a tool call's content in version 1."""
-    if item.get("type") == "content":
-        yield item
-    elif item.get("type") == "diff" and "newText" in item:
-        yield {name: item[name] for name in ("type", "path", "oldText", "newText", "_meta") if name in item}

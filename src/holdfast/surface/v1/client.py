@@ -1,0 +1,44 @@
+"""What a version 1 client has said it can do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from holdfast.model import Update
+
+
+class Client:
+    """The capabilities of one client, as questions."""
+
+    __slots__ = ("_session", "capabilities", "services")
+
+    def __init__(self, capabilities: Update) -> None:
+        self.capabilities = capabilities
+        self._session: Update = _object(capabilities, "session")
+        files = _object(capabilities, "fs")
+        offered = {
+            "read": files.get("readTextFile") is True,
+            "write": files.get("writeTextFile") is True,
+            "terminal": capabilities.get("terminal") is True,
+        }
+        self.services = frozenset(name for name, can in offered.items() if can)
+        """Of ``read``, ``write`` and ``terminal``, what it does for the agent."""
+
+    @property
+    def switches(self) -> bool:
+        """Whether it knows options that are on or off (D3)."""
+        return isinstance(_object(self._session, "configOptions").get("boolean"), dict)
+
+    def wants(self, kind: str) -> bool:
+        """Say whether it asked for updates of a kind that not everybody understands."""
+        if kind == "notice":
+            return isinstance(self._session.get("notices"), dict)
+        if kind in ("compaction_update", "compaction_summary_chunk"):
+            return isinstance(self._session.get("compaction"), dict)
+        return False
+
+
+def _object(holder: Update, name: str) -> Update:
+    value = holder.get(name)
+    return cast("Update", value) if isinstance(value, dict) else {}
