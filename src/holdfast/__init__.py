@@ -1,5 +1,9 @@
 """Holdfast gives every ACP agent sessions that hold.
 
-The package is in its first days: what stands is the JSON-RPC ground (`holdfast.jsonrpc`, `holdfast.transport`,
-`holdfast.peer`). The public names will live here.
+``Agent`` declares an agent, ``Turn`` is what its handler gets; `holdfast.errors` has every exception.
 """
+
+from holdfast.agent import Agent, Session, ToolCall, Turn
+from holdfast.errors import HoldfastError
+
+__all__ = ["Agent", "HoldfastError", "Session", "ToolCall", "Turn"]

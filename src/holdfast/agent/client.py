@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holdfast.workspace import Workspace
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.engine import Turn
+    from holdfast.workspace import Workspace
 
 
 class Services(Protocol):
@@ -38,6 +37,8 @@ class ClientServices:
         for attachment in turn.session.attachments:
             services: Services | None = getattr(attachment.watcher, "services", None)
             if services is not None and services.offered:
+                from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
+
                 return cls(services, Workspace(turn.session.cwd, turn.session.additional))
         return None
 

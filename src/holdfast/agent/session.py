@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
-from holdfast.workspace import Files, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from holdfast.agent.agent import Agent
     from holdfast.engine import Engine, LiveSession
+    from holdfast.workspace import Files
 
 
 class Session:
@@ -83,6 +83,8 @@ class Session:
 
     def files(self) -> Files:
         """Get the files in its roots."""
+        from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (not everybody needs them)
+
         return Files(Workspace(self._live.cwd, self._live.additional))
 
     def _in_category(self, category: str) -> str:

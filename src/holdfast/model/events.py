@@ -56,7 +56,7 @@ def text_event(kind: str, key: str, text: str) -> Event:
 
 
 def event_from(update: Update, body: bytes | None = None) -> Event:
-    """Make an event of an update, given as an object and, where it arrived encoded, as it was encoded."""
+    """Make an event of an update, given as an object and, where it arrived encoded on one line, as it was encoded."""
     kind = update["sessionUpdate"]
     rule = RULES.get(kind, OPAQUE)
     key = key_of(update, rule)
@@ -65,7 +65,9 @@ def event_from(update: Update, body: bytes | None = None) -> Event:
         content = update["content"]
         if content.get("type") == "text" and len(content) == 2:
             text = content["text"]
-    return Event(kind, key, _encode(update) if body is None else body, text)
+    if body is None or b"\n" in body:
+        body = _encode(update)
+    return Event(kind, key, body, text)
 
 
 def key_of(update: Update, rule: Rule) -> str:

@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 class Entry:
     """One thing in the conversation: a message, a tool call, a plan."""
 
-    __slots__ = ("_texts", "entity", "extras", "items", "key", "members", "whole")
+    __slots__ = ("_texts", "entity", "extras", "items", "key", "members", "meta_cleared", "whole")
 
     def __init__(self, entity: str, key: str, *, whole: bool) -> None:
         self.entity = entity
@@ -42,6 +42,8 @@ class Entry:
         """What came along with single items, as the `_meta` of a chunk, by the item's position."""
         self.whole = whole
         """Whether the list is all there is, or only what is to be appended to what came before."""
+        self.meta_cleared = False
+        """Whether metadata that came before are to be cleared before those in `members` are put in."""
         self._texts: list[str] = []  # plain text that is still to be joined to the list
 
     def append_text(self, text: str) -> None:
@@ -87,6 +89,8 @@ class Entry:
             yield self.members
             return
         head = {"sessionUpdate": self.entity, rule.key: self.key}
+        if self.meta_cleared:
+            yield {**head, "_meta": None}
         if self.items is None:
             yield {**head, **self.members}
             return
@@ -124,7 +128,11 @@ class Entry:
 class Terminal(Entry):
     """A terminal: its items are pieces of base64, and the list of them is written as one object."""
 
-    __slots__ = ()
+    __slots__ = ("_about",)
+
+    def __init__(self, entity: str, key: str, *, whole: bool) -> None:
+        super().__init__(entity, key, whole=whole)
+        self._about: Update = {}  # what the object has besides its data
 
     def append(self, item: Any, extra: Update) -> None:
         """Append a piece of output. What came along with it is let go: pieces do not stay apart."""
@@ -136,6 +144,7 @@ class Terminal(Entry):
     def replace(self, value: Any) -> None:
         """Put a whole output in the place of the old one."""
         self.whole = True
+        self._about = {} if value is None else {k: v for k, v in value.items() if k != "data"}
         self.items = [] if value is None else [value["data"]]
 
     def text(self) -> str:
@@ -147,7 +156,7 @@ class Terminal(Entry):
         return b"".join(b64decode(piece) for piece in self.items or ())
 
     def _list(self) -> object:
-        return {"data": "".join(self.items or ())}
+        return {"data": "".join(self.items or ()), **self._about}
 
     def _settle(self) -> None:
         if self.items is not None and len(self.items) > 1:
@@ -186,19 +195,21 @@ class History:
             case Fold.TRANSIENT:
                 pass
             case Fold.STATE:
-                before = self.state.get(event.kind, {}) if event.kind == "session_info_update" else {}
-                self.state[event.kind] = {**before, **event.update()}
+                self.state[event.kind] = latest(self.state.get(event.kind), event.update())
             case Fold.APPEND:
                 update = event.update()
                 item = update.pop(rule.item)
                 del update["sessionUpdate"], update[rule.key]
+                if "_meta" in update and update["_meta"] is None:
+                    del update["_meta"]  # of a chunk, null is as good as none
                 self._entry(rule.entity, event.key).append(item, update)
             case Fold.PATCH:
                 self._patch(event, rule)
             case Fold.REPLACE:
                 self._entry(rule.entity, event.key).members = event.update()
             case Fold.REMOVE:
-                if self._entries.pop((rule.entity, event.key), None) is None and not self._complete:
+                self._entries.pop((rule.entity, event.key), None)
+                if not self._complete:  # there may be one that came before
                     self._keep(event)
             case Fold.OPAQUE:
                 self._keep(event)
@@ -219,22 +230,25 @@ class History:
         update = event.update()
         entry = self._entry(rule.entity, event.key)
         del update["sessionUpdate"], update[rule.key]
-        if rule.items in update:
+        if rule.items and rule.items in update:
             entry.replace(update.pop(rule.items))
         if "_meta" in update:
-            update["_meta"] = self._patched_meta(entry.members.get("_meta"), update["_meta"])
+            self._patch_meta(entry, update.pop("_meta"))
         for name, value in update.items():
             if value is None and self._complete:
                 entry.members.pop(name, None)
             else:
                 entry.members[name] = value
 
-    def _patched_meta(self, before: Update | None, patch: Update | None) -> Update | None:
+    def _patch_meta(self, entry: Entry, patch: Update | None) -> None:
         """Patch metadata: unlike any other member, key by key."""
         if patch is None:
-            return None
-        merged = {**(before or {}), **patch}
-        return {k: v for k, v in merged.items() if v is not None} if self._complete else merged
+            entry.members.pop("_meta", None)
+            entry.meta_cleared = not self._complete
+            return
+        merged = {**entry.members.get("_meta", {}), **patch}
+        keep_nulls = not self._complete and not entry.meta_cleared
+        entry.members["_meta"] = merged if keep_nulls else {k: v for k, v in merged.items() if v is not None}
 
     def _keep(self, event: Event) -> None:
         self._kept += 1
@@ -247,6 +261,22 @@ def fold(lines: Iterable[bytes], *, complete: bool = True) -> History:
     for line in lines:
         history.apply(event_from(msgspec.json.decode(line), line))
     return history
+
+
+def latest(before: Update | None, update: Update) -> Update:
+    """Say what is known of the session itself after an update about it, where that is more than the update says."""
+    if before is None:
+        return update
+    match update["sessionUpdate"]:
+        case "session_info_update":
+            merged = {**before, **update}
+            if before.get("_meta") and update.get("_meta"):
+                merged["_meta"] = {**before["_meta"], **update["_meta"]}
+            return merged
+        case "usage_update" if "cost" in before:
+            return {"cost": before["cost"], **update}
+        case _:
+            return update
 
 
 def _is_plain_text(item: Any) -> bool:

@@ -423,7 +423,7 @@ class Peer:
             context.run(_dispatching.set, self)
         task = call.task = self._loop.create_task(self._serve(call, route), name=request.method, context=context)
         self._work[task] = call
-        task.add_done_callback(self._work.pop)
+        task.add_done_callback(self._served)
         if ordered:
             call.waiter = self._loop.create_future()
             await call.waiter
@@ -437,14 +437,16 @@ class Peer:
             except Exception as e:  # noqa: BLE001
                 encoded = encode_error(request.id, error_for(e, f"Encoding the result of {request.method}"))
         except KeyboardInterrupt:
-            call.answer(encode_error(request.id, CANCELLED))
             raise
         except BaseException as e:  # noqa: BLE001  (a handler that exits or raises a cancellation is answered too)
             encoded = encode_error(request.id, error_for(e, f"The request {request.method}"))
-        finally:
-            if self._calls.get(request.id) is call:
-                del self._calls[request.id]
         call.answer(encoded)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        call = self._work.pop(task)
+        if self._calls.get(call.request.id) is call:
+            del self._calls[call.request.id]
+        call.give_up()  # a task that is cancelled before its first step never gets to answer
 
     def _handle(self, request: Request, route: RequestRoute | None) -> Awaitable[object]:
         if route is not None:

@@ -7,13 +7,15 @@ import logging
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from holdfast.peer import Limits
 from holdfast.server.connection import Connection
 from holdfast.transport import open_stdio
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from holdfast.server.host import Host
 
 log = logging.getLogger(__name__)
@@ -30,11 +32,11 @@ async def serve_stdio(host: Host) -> None:
         await host.shut_down(GRACE)
 
 
-def run_stdio(host: Host) -> NoReturn:
-    """Serve to the end and leave, even if somebody's code does not want to."""
+def run_to_the_end(serving: Coroutine[Any, Any, None]) -> NoReturn:
+    """Serve, and then leave, even if somebody's code does not want to."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    loop.run_until_complete(serve_stdio(host))
+    loop.run_until_complete(serving)
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

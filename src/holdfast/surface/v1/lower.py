@@ -153,14 +153,14 @@ class Lowering:
             for item in update["content"] or ():
                 self._add(key, call, item)
         lowered = lower_members(update)
+        if key in self._dirty:
+            lowered["content"] = self._whole_content(key)
         if is_new and "title" in update:
             yield {"sessionUpdate": "tool_call", **lowered}
         elif len(lowered) > 1:
             yield {"sessionUpdate": "tool_call_update", **lowered}
-        if lowered.get("status") in FINAL:
-            yield from self._changed_calls(key)
-            if not call.terminals:
-                del self._calls[key]
+        if lowered.get("status") in FINAL and not call.terminals:
+            del self._calls[key]
 
     def _add(self, key: str, call: _Call, item: Update) -> None:
         if item.get("type") == "terminal":
@@ -179,13 +179,14 @@ class Lowering:
             if key in call.terminals and data:
                 self._dirty[call_key] = None
 
-    def _changed_calls(self, only: str | None = None) -> Iterator[Update]:
-        """Say the content of the calls it has changed of, whole."""
-        for key in list(self._dirty) if only is None else [only] if only in self._dirty else []:
-            del self._dirty[key]
-            if (call := self._calls.get(key)) is not None:
-                content = [lowered for it in call.items for lowered in self._content(it)]
-                yield {"sessionUpdate": "tool_call_update", "toolCallId": key, "content": content}
+    def _changed_calls(self) -> Iterator[Update]:
+        """Say the content of the calls it has changed of."""
+        for key in list(self._dirty):
+            yield {"sessionUpdate": "tool_call_update", "toolCallId": key, "content": self._whole_content(key)}
+
+    def _whole_content(self, key: str) -> list[Update]:
+        del self._dirty[key]
+        return [lowered for it in self._calls[key].items for lowered in self._content(it)]
 
     def _content(self, item: Any) -> Iterator[Update]:
         if item.get("type") == "content":

@@ -1,0 +1,1 @@
+"""The command line: `holdfast …`. Each command loads only what it needs."""
