@@ -74,6 +74,28 @@ async def test_a_request_at_work_is_cancelled_and_answered_so(link: Link, method
         assert await other.is_alive()
 
 
+@pytest.mark.parametrize("ordered", [False, True], ids=["beside", "ordered"])
+async def test_a_request_cancelled_before_its_handler_began_is_answered(link: Link, ordered: bool) -> None:
+    """The handler's task is made in one tick and takes its first step in the next; the fuzzer found the gap."""
+    routes = Routes()
+    async with talk(link, routes) as (peer, other):
+
+        async def work(_params: Raw) -> None:
+            await asyncio.Event().wait()
+
+        async def cancel_the_next(_params: Raw) -> None:
+            asyncio.get_running_loop().call_soon(other_cancels)
+
+        def other_cancels() -> None:
+            peer.lines_received([b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}'])
+
+        routes.request("work", work, ordered=ordered)
+        routes.notification("cancel the next", cancel_the_next)
+        other.say({"jsonrpc": "2.0", "method": "cancel the next"}, {"jsonrpc": "2.0", "id": 1, "method": "work"})
+        assert await other.hear_error() == (1, CANCELLED)
+        assert await other.is_alive()
+
+
 async def test_a_handler_may_answer_with_what_it_has(link: Link) -> None:
     work = Work()
     async with talk(link, work.routes) as (_, other):

@@ -43,6 +43,9 @@ class FeedTransport:
     def send(self, line: bytes) -> None:
         self.sent.append(line)
 
+    def send_block(self, block: bytes) -> None:
+        self.sent += block[:-1].split(b"\n")
+
     def flush(self) -> None: ...
 
     def pause(self) -> None:

@@ -86,6 +86,8 @@ class LiveSession:
 
     def show(self, events: Sequence[Event]) -> None:
         """Show events to whoever watches."""
+        if not events:
+            return
         for attachment in self.attachments:
             attachment.deliver(events)
 

@@ -26,5 +26,5 @@ class Envelope:
         return b"%s%s%s" % (self._before, block.replace(b"\n", self._between), self._after)
 
     def join(self, updates: Iterable[bytes]) -> bytes:
-        """Put the envelope around each of some updates."""
+        """Put the envelope around each of some updates, at least one."""
         return b"%s%s%s" % (self._before, self._between.join(updates), self._after)
