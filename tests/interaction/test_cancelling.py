@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.talk import QUICK, talk
+from tests.support.talk import QUICK, Arrivals, talk
 
 from holdfast.errors import RemoteError
 from holdfast.peer import Routes
@@ -144,11 +144,13 @@ async def test_cancelling_again_and_again_gives_one_answer(link: Link) -> None:
 async def test_a_request_that_waits_for_its_turn_can_be_cancelled_there(link: Link) -> None:
     """It overtakes: the request that blocks the way goes on."""
     work = Work()
-    async with talk(link, work.routes) as (_, other):
+    async with talk(link, work.routes) as (peer, other):
+        arrivals = Arrivals(peer)
         other.ask(1, "ordered")
         await work.started.wait()
         other.ask(2, "work")
         other.cancel(2)
+        await arrivals.reach(3)
         work.release.set()
         assert (await other.hear())["result"] == "done"
         assert await other.hear_error() == (2, CANCELLED)
@@ -180,11 +182,13 @@ async def test_a_request_in_a_batch_can_be_cancelled(link: Link, then: str) -> N
 
 async def test_a_batch_that_waits_for_its_turn_can_be_cancelled_there(link: Link) -> None:
     work = Work()
-    async with talk(link, work.routes) as (_, other):
+    async with talk(link, work.routes) as (peer, other):
+        arrivals = Arrivals(peer)
         other.ask(1, "ordered")
         await work.started.wait()
         other.say([{"jsonrpc": "2.0", "id": 2, "method": "work"}])
         other.cancel(2)
+        await arrivals.reach(3)
         work.release.set()
         assert (await other.hear())["result"] == "done"
         (answer,) = await other.hear()

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.talk import talk
+from tests.support.talk import Arrivals, talk
 
 from holdfast.errors import InvalidAnswer, RemoteError
 from holdfast.peer import Peer, Routes
@@ -107,8 +107,7 @@ async def test_whoever_waited_for_a_response_runs_before_the_notification_after_
     routes = Routes()
     routes.notification("note", handle, list[int])
     async with talk(link, routes) as (peer, other):
-        all_here = asyncio.Event()
-        peer.observe(lambda direction, line: all_here.set() if direction == "in" and b"[2]" in line else None)
+        arrivals = Arrivals(peer)
         asked = asyncio.ensure_future(ask(peer))
         id_ = (await other.hear())["id"]
         lines = [note(0), {"jsonrpc": "2.0", "id": id_, "result": None}, note(1), note(2)]
@@ -116,7 +115,7 @@ async def test_whoever_waited_for_a_response_runs_before_the_notification_after_
         await reached.wait()
         other.say(*lines[cut:])
         async with asyncio.timeout(5):
-            await all_here.wait()
+            await arrivals.reach(4)
             go_on.set()
             await done.wait()
             await asked

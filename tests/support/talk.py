@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.peer import Limits, Peer, Routes
 from holdfast.transport import MAX_LINE_BYTES
-from tests.support.links import Collector
+from tests.support.links import PATIENCE, Collector
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -63,6 +64,27 @@ class OtherEnd:
         """Ask for something that every peer answers: what it does not know. Fails if anything was unheard."""
         self.ask("alive?", "nobody answers this")
         return await self.hear_error() == ("alive?", -32601)
+
+
+class Arrivals:
+    """Counts what a peer has received, whether or not its turn has come."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._count = 0
+        self._news = asyncio.Event()
+        peer.observe(self._see)
+
+    def _see(self, direction: str, _line: bytes) -> None:
+        if direction == "in":
+            self._count += 1
+            self._news.set()
+
+    async def reach(self, count: int) -> None:
+        """Wait for that many lines."""
+        async with asyncio.timeout(PATIENCE):
+            while self._count < count:
+                self._news.clear()
+                await self._news.wait()
 
 
 @asynccontextmanager
