@@ -1,9 +1,31 @@
 """Holdfast gives every ACP agent sessions that hold.
 
-``Agent`` declares an agent, ``Turn`` is what its handler gets; `holdfast.errors` has every exception.
+`Agent` declares an agent, `Turn` is what its handler gets; `holdfast.errors` has every exception. Names are loaded when
+they are first used, so that whoever needs a part does not wait for the rest.
 """
 
-from holdfast.agent import Agent, Session, ToolCall, Turn
-from holdfast.errors import HoldfastError
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.agent import Agent, Session, ToolCall, Turn
+    from holdfast.errors import HoldfastError
 
 __all__ = ["Agent", "HoldfastError", "Session", "ToolCall", "Turn"]
+
+_HOMES = {
+    "Agent": "holdfast.agent.agent",
+    "HoldfastError": "holdfast.errors",
+    "Session": "holdfast.agent.session",
+    "ToolCall": "holdfast.agent.tools",
+    "Turn": "holdfast.agent.turn",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +36,8 @@ def load_agent(name: str) -> Agent:
 
 
 def _load(path: Path) -> ModuleType:
+    import importlib.util  # noqa: PLC0415  (the demo agent comes without)
+
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")

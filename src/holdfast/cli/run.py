@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,6 +22,9 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     agent = load_agent(arguments.agent)
+
+    gc.freeze()
+    gc.enable()
 
     async def serve() -> None:
         await serve_stdio(Host(agent, store=arguments.store, protocol=arguments.protocol))

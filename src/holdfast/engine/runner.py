@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from typing import TYPE_CHECKING
 
 from holdfast.engine.recovery import sealable
 from holdfast.engine.session import Unsealed
 from holdfast.engine.turn import closing_events
 from holdfast.errors import RequestCancelled, RequestError, SessionMoved
-from holdfast.model import TurnEnd, event_from, title_from
+from holdfast.model import TurnEnd, event_from, new_id, title_from
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def _explain(failure: BaseException) -> str:
     """Say what went wrong without internals; those are in the log, under a reference."""
     if isinstance(failure, RequestError):
         return failure.message
-    reference = secrets.token_hex(4)
+    reference = new_id("ref")
     log.error("A turn failed (reference %s)", reference, exc_info=failure)
     return f"The agent failed (reference {reference})"
 

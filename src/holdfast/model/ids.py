@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
+from uuid import uuid4
 
 
 def new_session_id() -> str:
-    """Make the id of a session: 160 random bits, since whoever knows it may load the session."""
-    return f"sess_{secrets.token_hex(20)}"
+    """Make the id of a session: 152 random bits, since whoever knows it may load the session."""
+    return f"sess_{uuid4().hex}{uuid4().hex[:8]}"
 
 
 def new_id(prefix: str) -> str:
     """Make the id of something inside a session, as ``msg_…`` or ``call_…``."""
-    return f"{prefix}_{secrets.token_hex(8)}"
+    return f"{prefix}_{uuid4().hex[:16]}"

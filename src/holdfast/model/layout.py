@@ -5,7 +5,7 @@ Where `sessionUpdate` is followed at once by the entry's key the update is *plai
 - a message is then exactly ``{"sessionUpdate":KIND,"messageId":KEY,"content":[BLOCK]}``, with one block;
 - a tool call holds nothing that is not the same in every protocol version, and has a title.
 
-In everything else the key comes last.
+In everything else the key comes last, or first where nothing would stand between it and the kind.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
 _PLAIN_CALL = frozenset(
     {"sessionUpdate", "toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput"}
 )
+_PLAIN_KINDS = frozenset(
+    {"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+)
 _PLAIN_STATUS = frozenset({"pending", "in_progress", "completed", "failed"})
 
 _encode = msgspec.json.Encoder().encode
@@ -46,7 +49,7 @@ def lines_of(entries: Iterable[Entry]) -> list[Line]:
     for entry in entries:
         text = searchable_text(entry)
         for update in entry.updates():
-            lines.append(Line(_encode(update if is_plain(update) else _key_last(update)), text))
+            lines.append(Line(_encode(update if is_plain(update) else _key_apart(update)), text))
             text = ""
     return lines
 
@@ -69,6 +72,7 @@ def is_plain(update: Update) -> bool:
     if kind == "tool_call_update":
         return (
             isinstance(update.get("title"), str)
+            and update.get("kind", "other") in _PLAIN_KINDS
             and update.get("status", "pending") in _PLAIN_STATUS
             and all(it.get("type") == "content" for it in update.get("content") or ())
             and update.keys() <= _PLAIN_CALL
@@ -76,8 +80,10 @@ def is_plain(update: Update) -> bool:
     return kind in MESSAGES and len(update) == 3 and len(update.get("content") or ()) == 1
 
 
-def _key_last(update: Update) -> Update:
+def _key_apart(update: Update) -> Update:
     key = RULES.get(update["sessionUpdate"], OPAQUE).key
     if key not in update:
         return update
+    if len(update) == 2:
+        return {key: update[key], **update}
     return {**{name: value for name, value in update.items() if name != key}, key: update[key]}
