@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SDK1 := .venv-sdk1
+SDK1_PINS := tests/interop/sdk1.txt
 UV := $(shell command -v uv 2>/dev/null)
 NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
@@ -12,7 +14,7 @@ FUZZ ?= 10000000
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
 
-test: $(VENV)/.ready node_modules/.ready
+test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -41,6 +43,17 @@ else
 endif
 	@touch $@
 
+# The pre-release of the official Python SDK has the name of the released one, so it lives in an environment of its own.
+$(SDK1)/.ready: $(SDK1_PINS)
+ifdef UV
+	$(UV) venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(SDK1)
+	$(UV) pip install --quiet --compile-bytecode --python $(SDK1)/bin/python -r $(SDK1_PINS)
+else
+	$(PYTHON) -m venv $(SDK1)
+	$(SDK1)/bin/python -m pip install --quiet -r $(SDK1_PINS)
+endif
+	@touch $@
+
 # Real peers written in TypeScript. Without Node the checks that need them say so and are skipped, except in CI.
 node_modules/.ready: package.json
 ifdef NPM
@@ -53,6 +66,7 @@ endif
 # Choose newer versions of everything, then run the tests before committing the result.
 lock:
 	$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url pyproject.toml --group dev --group peers -o constraints.txt
+	echo "agent-client-protocol>=1.0.0rc3" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(SDK1_PINS)
 
 clean:
-	rm -rf $(VENV) node_modules
+	rm -rf $(VENV) $(SDK1) node_modules
