@@ -6,6 +6,7 @@ torture can try hundreds of thousands of inputs a minute.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from holdfast.transport.lines import MAX_LINE_BYTES, LineSplitter
@@ -23,6 +24,7 @@ class FeedTransport:
         self.sent: list[bytes] = []
         self.unsent = 0
         self.paused = False
+        self.resumed = asyncio.Event()
 
     def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -50,9 +52,11 @@ class FeedTransport:
 
     def pause(self) -> None:
         self.paused = True
+        self.resumed.clear()
 
     def resume(self) -> None:
         self.paused = False
+        self.resumed.set()
 
     async def drain(self, below: int) -> None: ...
 

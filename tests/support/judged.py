@@ -54,7 +54,7 @@ async def _told(_params: Raw) -> None: ...
 
 def read_answer(line: bytes) -> Owed:
     """Read what a peer sent; complain unless it is exactly a JSON-RPC response or an array of them."""
-    value: object = json.loads(line)
+    value: object = json.loads(line.decode())
     if isinstance(value, list):
         entries = cast("list[object]", value)
         assert entries, "an empty array was sent"

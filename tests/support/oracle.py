@@ -84,8 +84,11 @@ def parse(line: bytes) -> object:
     text = line.decode()
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise ValueError("too deep")
-    value: object = json.loads(text, parse_constant=_refuse, parse_int=_read_int)
-    if "\\u" in text:
+    if len(text) <= MAX_ID_DIGITS:
+        value: object = _DECODER.decode(text)
+    else:
+        value = _PATIENT_DECODER.decode(text)
+    if "\\ud" in text or "\\uD" in text:
         _refuse_lone_surrogates(text)
     return value
 
@@ -100,6 +103,10 @@ def _read_int(digits: str) -> int | HugeInt:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_PATIENT_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_int=_read_int)
 
 
 def _refuse_lone_surrogates(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ctypes
+import gc
 import logging
 import multiprocessing
 import os
@@ -71,6 +72,7 @@ def _torture(inputs: int, seed: int, jobs: int) -> int:
 
 def _work(numbers: Sequence[int], seed: int, done: Counts, job: int) -> None:
     logging.disable()  # handlers that fail on purpose are logged whole
+    gc.set_threshold(50_000)
     sys.exit(asyncio.run(_try(numbers, seed, done, job)))
 
 

@@ -20,16 +20,31 @@ if TYPE_CHECKING:
 ASKED = 3
 """Before each group the peer itself asks this many things, so that answers in the group meet somebody who waits."""
 
+PATIENCE = 10.0
+
 _ALIVE = Verdict(answer("alive?", RESULT))
 _ALIVE_LINE = b'{"jsonrpc":"2.0","id":"alive?","method":"echo"}\n'
 _ALIVE_ANSWER = b'{"jsonrpc":"2.0","id":"alive?","result":{}}'
+
+
+class _Watched(FeedTransport):
+    """Notes when the peer says that it is alive."""
+
+    def __init__(self) -> None:
+        super().__init__(LINE_LIMIT)
+        self.alive = asyncio.Event()
+
+    def send(self, line: bytes) -> None:
+        self.sent.append(line)
+        if line == _ALIVE_ANSWER:
+            self.alive.set()
 
 
 class Trial:
     """One peer and its life: any number of groups, then the end of its input."""
 
     def __init__(self) -> None:
-        self._transport = FeedTransport(LINE_LIMIT)
+        self._transport = _Watched()
         routes = judged_routes()
         routes.urgent_notification("urgent", _be_told)
         self._peer = Peer(self._transport, routes)
@@ -52,12 +67,12 @@ class Trial:
             self._transport.feed(chunk)
             if at & 1:
                 await asyncio.sleep(0)
+        self._transport.alive.clear()
         self._transport.feed(_ALIVE_LINE)
-        for _ in range(10 * len(lines) + 100):
-            await asyncio.sleep(0)
-            if _ALIVE_ANSWER in sent[-3:]:
-                break
-        else:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._transport.alive.wait()
+        except TimeoutError:
             return "it does not answer any more"
         for _ in range(4):  # one that came before and waits a tick, or is being cancelled, may answer after it
             await asyncio.sleep(0)
