@@ -156,6 +156,10 @@ class Engine:
         """Stop the running turn and forget the prompts that wait (C5, C6). Does nothing in an idle session."""
         self._runner.cancel(session)
 
+    def cancel_turn(self, turn: Turn) -> None:
+        """Stop one turn, or forget its prompt if it waits still (A9)."""
+        self._runner.cancel_turn(turn)
+
     # Changing
 
     async def set_option(self, session: LiveSession, option_id: str, value: object) -> None:

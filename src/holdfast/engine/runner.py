@@ -56,11 +56,18 @@ class Runner:
     def cancel(self, session: LiveSession) -> None:
         """Stop the turn that runs and drop those that wait."""
         while session.queue:
-            turn = session.queue.pop()
-            turn.cancelled = True
-            _refuse(turn, RequestCancelled("The prompt was cancelled before its turn came"))
+            _drop(session.queue.pop())
         if session.turn is not None:
             session.turn.cancel()
+
+    def cancel_turn(self, turn: Turn) -> None:
+        """Stop one turn, or drop it while it waits; the others of its session go on."""
+        session = turn.session
+        if session.queue and turn in session.queue:
+            session.queue.remove(turn)
+            _drop(turn)
+        elif session.turn is turn:
+            turn.cancel()
 
     async def _turn(self, session: LiveSession, turn: Turn) -> None:
         try:
@@ -151,6 +158,12 @@ class Runner:
             return TurnEnd("error", e.message)
         session.lines += len(lines)
         return end
+
+
+def _drop(turn: Turn) -> None:
+    """Forget a prompt that waits."""
+    turn.cancelled = True
+    _refuse(turn, RequestCancelled("The prompt was cancelled before its turn came"))
 
 
 def _refuse(turn: Turn, error: Exception) -> None:

@@ -89,7 +89,7 @@ class Sessions:
     def cancel_turn(self, turn: Turn) -> None:
         """Cancel the turn of a prompt whose request was cancelled."""
         if self.host.opened is not None:
-            self.host.opened.cancel(turn.session)
+            self.host.opened.cancel_turn(turn)
 
     def cancel(self, session_id: str) -> None:
         """Cancel what a session does; nothing if it does nothing, or is not open here."""
