@@ -13,6 +13,7 @@ FUZZ ?= 10000000
 
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
+	@$(BIN)/python examples/killed_and_loaded.py
 
 test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready
 	$(BIN)/ruff format --check .
