@@ -76,7 +76,7 @@ async def show(version: int, store: Path) -> None:
     print(f"\n━━━ Protocol version {version} " + "━" * 60)
     client = Client(version, store)
     transport, peer = await client.start()
-    cwd = {"cwd": str(Path.cwd()), "mcpServers": []}
+    cwd: dict[str, Any] = {"cwd": str(Path.cwd()), "mcpServers": []}
     session = (await peer.request("session/new", cwd, result=dict[str, Any]))["sessionId"]
     for text in ("How do I hold fast?", "/tool", "/plan", "/ask"):
         await client.prompt(peer, session, text)
