@@ -3,7 +3,7 @@
 Where `sessionUpdate` is followed at once by the entry's key the update is *plain*: a reader may cut it by its bytes.
 
 - a message is then exactly ``{"sessionUpdate":KIND,"messageId":KEY,"content":[BLOCK]}``, with one block;
-- a tool call holds nothing that is not the same in every protocol version, and has a title.
+- a tool call is finished, has a title, and holds nothing that is not the same in every protocol version.
 
 In everything else the key comes last, or first where nothing would stand between it and the kind.
 """
@@ -31,7 +31,8 @@ _PLAIN_CALL = frozenset(
 _PLAIN_KINDS = frozenset(
     {"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 )
-_PLAIN_STATUS = frozenset({"pending", "in_progress", "completed", "failed"})
+_PLAIN_STATUS = frozenset({"completed", "failed"})
+"""Of a call that goes on a reader has to know what it has shown so far, so that one is decoded (B12)."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -54,9 +55,9 @@ def lines_of(entries: Iterable[Entry]) -> list[Line]:
     return lines
 
 
-def searchable(line: bytes) -> str:
-    """Say what a search should find in a stored line: what was said, or the title of a tool call."""
-    return next((searchable_text(entry) for entry in fold([line])), "")
+def searchable(lines: Iterable[bytes]) -> str:
+    """Say what a search should find in the stored lines of an entry: what was said, or the title of a tool call."""
+    return next((searchable_text(entry) for entry in fold(lines)), "")
 
 
 def searchable_text(entry: Entry) -> str:
@@ -73,7 +74,7 @@ def is_plain(update: Update) -> bool:
         return (
             isinstance(update.get("title"), str)
             and update.get("kind", "other") in _PLAIN_KINDS
-            and update.get("status", "pending") in _PLAIN_STATUS
+            and update.get("status") in _PLAIN_STATUS
             and all(it.get("type") == "content" for it in update.get("content") or ())
             and update.keys() <= _PLAIN_CALL
         )

@@ -66,12 +66,12 @@ class Lowering:
         self._terminals: dict[str, bytes] = {}
         self._dirty: dict[str, None] = {}
         self._messages: set[str] = set()
-        self._quiet = ""
+        self._quiet: set[str] = set()
         self._unsaid: set[str] = set()
 
     def quiet(self, message_id: str) -> None:
         """Do not repeat to the client what it has just said itself (C2)."""
-        self._quiet = message_id
+        self._quiet.add(message_id)
 
     def live(self, events: Sequence[Event]) -> bytes:
         """Say what happened."""
@@ -130,7 +130,8 @@ class Lowering:
 
     def _message(self, kind: str, update: Update) -> Iterator[Update]:
         key = update["messageId"]
-        if key == self._quiet:
+        if key in self._quiet:
+            self._quiet.remove(key)
             return
         if key in self._messages:
             log.info("Protocol version 1 cannot replace a message; the client keeps what it was shown first")
