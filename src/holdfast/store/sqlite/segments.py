@@ -100,7 +100,7 @@ def copy_history(db: Database, n: int, copy: int, up_to: str | None) -> bool:
         if ends:
             db.run("copy_history", n=n, copy=copy, last=position - 1)
             db.run("count_copied_lines", n=copy)
-            extend_history(db, copy, [Line(line, searchable(line)) for line in lines[: ends[0] + 1]])
+            extend_history(db, copy, [Line(line, searchable([line])) for line in lines[: ends[0] + 1]])
             return True
     return False
 
