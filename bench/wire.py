@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from bench.processes import id_of
@@ -16,27 +17,33 @@ UPDATE = (
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}\n'
 NEW_SESSION = b'{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}\n'
 END_OF_TURN = b'"stopReason"'
-"""Occurs in the answer to a prompt and nowhere else."""
+"""Occurs in the answer to a prompt (in version 2: in what says that the agent is idle) and nowhere else."""
+
+SESSION = "sess_0123456789abcdef"
+"""The only session of an agent that keeps none."""
 
 
-def prompt(text: str) -> bytes:
+def prompt(text: str, session: str = SESSION) -> bytes:
     """Ask an agent to do something."""
     return (
-        b'{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"sess_0123456789abcdef",'
-        b'"prompt":[{"type":"text","text":"%b"}]}}\n' % text.encode()
+        b'{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"%b",'
+        b'"prompt":[{"type":"text","text":"%b"}]}}\n' % (session.encode(), text.encode())
     )
 
 
-def open_session(agent: ContenderProcess) -> None:
-    """Greet an agent."""
-    for line in (INITIALIZE, NEW_SESSION):
-        agent.write(line)
-        agent.read_line()
+def open_session(agent: ContenderProcess, *, version: int = 1) -> str:
+    """Greet an agent; give the id of the session it made."""
+    agent.write(INITIALIZE.replace(b'"protocolVersion":1', b'"protocolVersion":%d' % version))
+    agent.read_line()
+    agent.write(NEW_SESSION)
+    found = re.search(rb'"sessionId":\s*"([^"]*)"', agent.read_line())
+    assert found is not None
+    return found[1].decode()
 
 
-def take_turn(agent: ContenderProcess, text: str) -> None:
+def take_turn(agent: ContenderProcess, text: str, session: str = SESSION) -> None:
     """Let an agent do something, reading whatever it says meanwhile."""
-    agent.write(prompt(text))
+    agent.write(prompt(text, session))
     agent.read_until(END_OF_TURN)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.rows import long_line, receiving, round_trip, sending, stalled, starting
+from bench.rows import durable, long_line, receiving, round_trip, sending, stalled, starting
 
 if TYPE_CHECKING:
     from bench.model import Benchmark
@@ -18,4 +18,5 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     starting.START,
     long_line.LONG_LINE,
     stalled.STALLED,
+    *durable.STREAMS,
 )
