@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -93,12 +94,12 @@ class Sessions:
 
     def cancel(self, session_id: str) -> None:
         """Cancel what a session does; nothing if it does nothing, or is not open here."""
-        watch = self._watches.get(session_id)
-        if watch is not None and watch.attachment is not None and self.host.opened is not None:
-            self.host.opened.cancel(watch.attachment.session)
+        if session_id in self._watches and self.host.opened is not None:
+            with suppress(SessionNotFound):
+                self.host.opened.cancel(self.host.opened.get(session_id))
 
     async def opened(self, session_id: str) -> LiveSession:
-        """Get a session this connection has open; one that was evicted meanwhile is revived (B18)."""
+        """Get a session this connection has open; one that was closed elsewhere meanwhile is revived (B18)."""
         engine = await self.host.engine()
         watch = self._watches.get(session_id)
         if watch is None:
@@ -109,8 +110,7 @@ class Sessions:
         except SessionNotFound:
             record = await engine.store.get(session_id)
             session = await engine.restore(session_id, record.info.cwd, record.info.additional)
-            watch.attachment = None
-        if watch.attachment is None:
+        if watch.attachment not in session.attachments:  # it watches one that is gone, or none
             watch.attachment = session.attach(watch)
             watch.attachment.follow()
         return session
