@@ -56,7 +56,7 @@ def _line_hit(db: Database, info: SessionInfo, segment: int, line: int, wanted: 
     assert row
     stored: bytes = row[0].split(b"\n")[line]
     event = event_from(msgspec.json.decode(stored), stored)
-    text = searchable(stored)
+    text = searchable([stored])
     return Hit(info, event.kind, event.key, text, marks(text, wanted))
 
 
