@@ -1,4 +1,4 @@
-"""Where figures were measured: without it they mean nothing."""
+"""The machine: where figures were measured, and what it knows about processes."""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ def _python_sdk() -> str:
         return version("agent-client-protocol")
     except PackageNotFoundError:
         return "absent"
+
+
+def memory_of(pid: int, what: str) -> float:
+    """Say how many megabytes a process has (`VmRSS`) or had at most (`VmHWM`)."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.partition(f"{what}:")[2].split()[0]) * 1024 / 1e6
 
 
 class _Package(msgspec.Struct):

@@ -16,6 +16,9 @@ Who: TypeAlias = Literal["ours", "python_sdk", "typescript_sdk"]
 
 ALL: tuple[Who, ...] = ("ours", "python_sdk", "typescript_sdk")
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+"""The unit of a ratio."""
+
 Sample: TypeAlias = "Mapping[str, float]"
 
 

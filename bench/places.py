@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -18,11 +19,14 @@ BUILT = ROOT / "build" / "bench"
 
 
 @contextmanager
-def a_store() -> Generator[str]:
-    """Give a place for a store that is gone afterwards."""
+def a_store(copy_of: Path | None = None) -> Generator[str]:
+    """Give a place for a store that is gone afterwards: an empty one, or a copy to spoil."""
     BUILT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILT) as directory:
-        yield str(Path(directory) / "sessions.db")
+        path = Path(directory) / "sessions.db"
+        if copy_of is not None:
+            shutil.copyfile(copy_of, path)
+        yield str(path)
 
 
 def built(name: str, build: Callable[[Path], None]) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING, TypeAlias
 
-from bench.model import ALL
+from bench.model import ALL, TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +18,6 @@ HEADER = ("what", *NAMES.values(), "vs Python SDK", "vs TypeScript SDK", "asked"
 NUMBERS = range(1, 6)
 """The columns that are set flush right."""
 
-TIMES = "\N{MULTIPLICATION SIGN}"
-
 Line: TypeAlias = tuple[str, ...]
 
 
@@ -31,7 +29,8 @@ def lines(benchmark: Benchmark, samples: Mapping[Who, Sequence[Sample]]) -> list
 def _line(what: str, figure: Figure, samples: Mapping[Who, Sequence[Sample]]) -> Line:
     medians: dict[Who, float] = {}
     for who, taken in samples.items():
-        medians[who] = statistics.median(sample[figure.key] for sample in taken)
+        if figure.key in taken[0]:  # some figures are ours alone
+            medians[who] = statistics.median(sample[figure.key] for sample in taken)
     values = [f"{_digits(medians[who])} {figure.unit}" if who in medians else "" for who in ALL]
     ratios = [_ratio(figure, medians, who) if who in medians else "" for who in ALL[1:]]
     asked = " / ".join(_asked(bound, figure.unit) for bound in figure.bounds)

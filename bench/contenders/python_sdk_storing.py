@@ -4,9 +4,10 @@
 the death of the process, as ours does.
 """
 
+# pyright: reportAbstractUsage=false
+
 from __future__ import annotations
 
-# pyright: reportAbstractUsage=false
 import asyncio
 import sqlite3
 import sys

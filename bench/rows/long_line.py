@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.machine import memory_of
 from bench.model import Benchmark, Bound, Figure
 from bench.wire import open_session
 
@@ -21,21 +21,16 @@ def swallow(contender: Contender) -> Sample:
     """Send the line to an idle agent and wait for its refusal. The kernel knows the highest it ever stood."""
     with contender.start("agent") as agent:
         open_session(agent)
-        idle = _memory(agent.pid, "VmRSS")
+        idle = memory_of(agent.pid, "VmRSS")
         agent.write(HEAD)
         for _ in range(LINE_BYTES // len(PIECE)):
             agent.write(PIECE)
         agent.write(b'"}}\n')
         refusal = agent.read_line()
         assert b'"id":7' in refusal and b'"error"' in refusal
-        peak = _memory(agent.pid, "VmHWM")
+        peak = memory_of(agent.pid, "VmHWM")
         agent.end()
     return {"memory": peak - idle}
-
-
-def _memory(pid: int, what: str) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(status.partition(f"{what}:")[2].split()[0]) * 1024 / 1e6
 
 
 LONG_LINE = Benchmark(
