@@ -71,7 +71,8 @@ def _is_absolute(path: str) -> bool:
     return "\0" not in path and (PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute())
 
 
-_MARKUP = re.compile(r"[`*_#>\[\]<|~]+|\s+")
+_MARKUP = re.compile(r"[`*_#>\[\]<|~\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+|\s+")
+"""Also what steers a terminal or turns the direction of a text: a title is shown among others."""
 
 
 def title_from(text: str) -> str | None:

@@ -1,0 +1,105 @@
+"""Stored lines: which are plain, where their key stands, and what a search finds in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast.model import event_from, fold, lines_of, searchable
+from holdfast.model.layout import is_plain
+
+if TYPE_CHECKING:
+    from holdfast.model import Line, Update
+
+TEXT = {"type": "text", "text": "x"}
+CALL = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Read"}
+DONE = {**CALL, "status": "completed"}
+MESSAGE = {"sessionUpdate": "agent_message", "messageId": "m"}
+
+
+def lines(*updates: Update, complete: bool = True) -> list[Line]:
+    return lines_of(fold([event_from(it).body for it in updates], complete=complete))
+
+
+@pytest.mark.parametrize("kind", ["user_message", "agent_message", "agent_thought"])
+def test_a_message_of_one_block_is_plain_and_has_exactly_the_promised_form(kind: str) -> None:
+    (line,) = lines({"sessionUpdate": kind, "content": [TEXT], "messageId": 'q"'})
+    assert line.body == b'{"sessionUpdate":"%s","messageId":"q\\"","content":[{"type":"text","text":"x"}]}' % (
+        kind.encode()
+    )
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {**MESSAGE, "content": []},
+        {**MESSAGE, "content": [TEXT, {"type": "image"}]},
+        {**MESSAGE, "content": [TEXT], "_meta": {"x": 1}},
+        {**MESSAGE, "_meta": {"x": 1}},
+        MESSAGE,
+        {**MESSAGE, "sessionUpdate": "session_message", "content": [TEXT]},
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c"},
+        CALL,
+        {**CALL, "status": "in_progress"},
+        {**CALL, "status": "cancelled"},
+        {**CALL, "status": "paused"},
+        {**DONE, "kind": "_mine"},
+        {**DONE, "content": [{"type": "diff", "path": "/a"}]},
+        {**DONE, "_meta": {}},
+        {**DONE, "member": "of the future"},
+    ],
+)
+def test_what_is_not_the_same_in_every_version_is_not_plain_and_its_key_stands_apart(update: Update) -> None:
+    assert not is_plain(update)
+    (line,) = lines(update)
+    key = b"toolCallId" if "toolCallId" in update else b"messageId"
+    assert line.body.startswith(b'{"%s"' % key) or b'","%s":"' % key not in line.body[:60]
+    assert fold([line.body]).get(update["sessionUpdate"], update.get("toolCallId", "m")) is not None
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_a_finished_tool_call_that_every_version_can_say_is_plain(status: str) -> None:
+    content = [{"type": "content", "content": TEXT}]
+    update = {**CALL, "kind": "read", "status": status, "locations": [], "rawInput": None, "content": content}
+    assert is_plain(update)
+    (line,) = lines(update)
+    assert line.body.startswith(b'{"sessionUpdate":"tool_call_update","toolCallId":"c"')
+
+
+def test_a_tool_call_whose_title_is_not_known_here_is_not_plain() -> None:
+    (line,) = lines({**CALL, "title": None, "kind": "read"}, complete=False)
+    assert not line.body.startswith(b'{"sessionUpdate":"tool_call_update","toolCallId"')
+
+
+@pytest.mark.parametrize("strange", ["\n", "\r\n", "\u2028", "\0", "\U0001f600"])
+def test_a_line_is_one_line_whatever_is_said_in_it(strange: str) -> None:
+    (line,) = lines({**MESSAGE, "content": [{"type": "text", "text": strange}], "_meta": {strange: strange}})
+    assert b"\n" not in line.body
+    assert b"\0" not in line.body
+
+
+def test_a_search_finds_what_was_said_and_titles_of_tool_calls() -> None:
+    content = [TEXT, {"type": "image"}, {"type": "text", "text": "y"}]
+    found: list[Any] = [
+        line.text
+        for line in lines(
+            {**MESSAGE, "content": content},
+            {**MESSAGE, "sessionUpdate": "user_message", "content": [TEXT]},
+            {**MESSAGE, "sessionUpdate": "session_message", "content": [TEXT]},
+            {**CALL, "content": [{"type": "content", "content": TEXT}]},
+            {"sessionUpdate": "tool_call_update", "toolCallId": "untitled"},
+            {**MESSAGE, "sessionUpdate": "agent_thought", "content": [TEXT]},
+            {"sessionUpdate": "terminal_update", "terminalId": "t", "output": {"data": "eA=="}},
+            {"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": "p", "content": "x"}},
+            {"sessionUpdate": "_mine", "text": "x"},
+        )
+    ]
+    assert found == ["x\ny", "x", "x", "Read", "", "", "", "", ""]
+
+
+def test_an_entry_of_several_lines_is_found_by_the_first_of_them_and_by_all_it_says() -> None:
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": TEXT, "_meta": {"x": 1}}
+    written = lines(chunk, {**chunk, "_meta": {"x": 2}})
+    assert [line.text for line in written] == ["x\nx", "", ""]
+    assert searchable(line.body for line in written) == "x\nx"

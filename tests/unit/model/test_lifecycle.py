@@ -1,0 +1,26 @@
+"""The life of a turn: everything that may follow something, and nothing else."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from holdfast.model import Happening, Phase, next_phase
+
+LIFE = {
+    Phase.WAITING: {"start": Phase.RUNNING, "end": Phase.ENDED},
+    Phase.RUNNING: {"ask": Phase.ASKING, "end": Phase.ENDED},
+    Phase.ASKING: {"ask": Phase.ASKING, "answer": Phase.RUNNING, "end": Phase.ENDED},
+    Phase.ENDED: dict[str, Phase](),
+}
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("happening", get_args(Happening))
+def test_a_turn_goes_through_its_phases_and_ends_once(phase: Phase, happening: Happening) -> None:
+    if happening in LIFE[phase]:
+        assert next_phase(phase, happening) is LIFE[phase][happening]
+    else:
+        with pytest.raises(AssertionError, match=phase.value):
+            next_phase(phase, happening)
