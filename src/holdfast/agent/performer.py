@@ -67,10 +67,9 @@ class Performer:
         return theirs.stop_reason
 
     def _handler_for(self, text: str) -> tuple[Handler, str]:
-        if text.startswith("/"):
-            name, _, rest = text[1:].partition(" ")
-            if (command := self._agent.commands.get(name)) is not None:
-                return command.handle, rest.strip()
+        name, *rest = text.split(maxsplit=1) or ("",)
+        if text.startswith("/") and (command := self._agent.commands.get(name[1:])) is not None:
+            return command.handle, rest[0].strip() if rest else ""
         if self._agent.handler is None:
             raise UsageError("the agent has only commands, and this is none of them")
         return self._agent.handler, text
