@@ -78,9 +78,9 @@ class Limits(NamedTuple):
     """A cancelled request whose handler goes on is answered for after this time."""
     linger: float = 0.5
     """Requests at work when the input ends have this long to finish by themselves…"""
-    end_grace: float = 0.8
+    end_grace: float = 0.6
     """…and this long to end once cancelled."""
-    flush: float = 0.4
+    flush: float = 0.3
     """What is unsent at the very end may take this long to leave."""
 
 

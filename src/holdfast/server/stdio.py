@@ -39,7 +39,7 @@ def run_to_the_end(serving: Coroutine[Any, Any, None]) -> NoReturn:
     loop.run_until_complete(serving)
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, AttributeError):  # started without one, there is none
             stream.flush()
     # Tasks that refuse to be cancelled, threads that never return: everything that matters is stored by now.
     os._exit(0)

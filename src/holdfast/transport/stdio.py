@@ -21,8 +21,7 @@ from holdfast.transport.pipes import PipeTransport
 
 def open_stdio(*, limit: int = MAX_LINE_BYTES) -> StdioTransport:
     """Take over this process's stdin and stdout for good."""
-    _take_standard_descriptors()
-    return StdioTransport(os.dup(0), _own_output(), limit=limit)
+    return StdioTransport(_own_input(), _own_output(), limit=limit)
 
 
 class StdioTransport(PipeTransport):
@@ -30,13 +29,14 @@ class StdioTransport(PipeTransport):
 
     def __init__(self, read_fd: int, write_fd: int, *, limit: int) -> None:
         super().__init__(read_fd, write_fd, limit=limit)
-        stdout, sys.stdout = sys.stdout, sys.stderr
+        self._stdout, sys.stdout = sys.stdout, sys.stderr
         nowhere = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nowhere, 0)
-        os.dup2(2, 1)
+        if sys.__stdin__ is not None:
+            os.dup2(nowhere, 0)
+        if sys.__stdout__ is not None:
+            os.dup2(nowhere if sys.__stderr__ is None else 2, 1)
         os.close(nowhere)
-        with suppress(OSError, ValueError, AttributeError):  # there may be none
-            stdout.flush()  # what was printed before, and not written yet, must not reach the client either
+        self._flush_python()  # what was printed before, and not written yet, must not reach the client either
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.end_input)
@@ -46,20 +46,22 @@ class StdioTransport(PipeTransport):
         if self._closed:
             return
         await super().close(flush_for)
+        self._flush_python()
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().remove_signal_handler(number)
 
+    def _flush_python(self) -> None:
+        with suppress(OSError, ValueError, AttributeError):  # there may be none
+            self._stdout.flush()
 
-def _take_standard_descriptors() -> None:
-    """See to it that 0, 1 and 2 are open, at least to nowhere.
 
-    In a process that was started without one of them the next thing opened would get its number, and whatever is
-    printed would go there.
-    """
-    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(fd, True)  # noqa: FBT003
-    os.close(fd)
+# A process may be started without a stdin, stdout or stderr. Python has none of that name then, and the number may
+# belong to anything by now: an event loop's own descriptor, for one.
+
+
+def _own_input() -> int:
+    return os.open(os.devnull, os.O_RDONLY) if sys.__stdin__ is None else os.dup(0)
 
 
 def _own_output() -> int:
