@@ -45,13 +45,13 @@ async def test_text_and_links_are_always_accepted_and_the_rest_as_the_agent_decl
             session = await client.new()
             for block in (text("x"), LINK, IMAGE, AUDIO, RESOURCE):
                 got.clear()
-                answer = client.begin("session/prompt", {"sessionId": session, "prompt": [text("see"), block]})
+                answered = client.begin("session/prompt", {"sessionId": session, "prompt": [text("see"), block]})
                 if block in accepted:
-                    await patiently(answer)
+                    await patiently(answered)
                     await client.settle()
                     assert got == [[text("see"), block]]
                 else:
-                    assert await code_of(answer) == -32602
+                    assert await code_of(answered) == -32602
                     assert got == []
 
 
