@@ -5,7 +5,8 @@ into the store before anyone sees it, and shows it to whoever watches. It speaks
 no connection, and not what an agent does in a turn.
 """
 
-from holdfast.engine.engine import Engine, Limits
+from holdfast.engine.engine import Engine
+from holdfast.engine.limits import Limits
 from holdfast.engine.port import AgentPort, Watcher
 from holdfast.engine.session import Attachment, LiveSession
 from holdfast.engine.turn import Turn

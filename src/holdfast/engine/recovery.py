@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET
 
-from holdfast.engine.turn import REMEMBERED, closing_events
-from holdfast.model import History, event_from, lines_of
-from holdfast.store import Changes
+from holdfast.engine.ends import closing_events, end_mark, sealable
+from holdfast.engine.turn import REMEMBERED
+from holdfast.errors import UsageError
+from holdfast.model import History, TurnEnd, check_update, event_from
 
 if TYPE_CHECKING:
-    from holdfast.model import Line, SessionState
-    from holdfast.store import Broken, Record
+    from holdfast.model import Line
+    from holdfast.store import Broken, Changes, Record
+
+log = logging.getLogger(__name__)
 
 
 def recovered(broken: Broken, record: Record, *, complete: bool) -> tuple[list[Line], Changes, int]:
@@ -21,34 +24,16 @@ def recovered(broken: Broken, record: Record, *, complete: bool) -> tuple[list[L
     history = History(complete=complete)
     for line in broken.lines:
         update = msgspec.json.decode(line)
-        if update["sessionUpdate"] == REMEMBERED:
+        if update.get("sessionUpdate") == REMEMBERED:
             record.state.permissions[update["subject"]] = update["allow"]
+            continue
+        try:
+            check_update(update)
+        except UsageError as e:  # one event that cannot be kept is no reason to lose the others
+            log.warning("Something a broken turn had said is left out: %s", e)
         else:
             history.apply(event_from(update, line))
-    for event in closing_events(history, status="failed"):
+    for event in (*closing_events(history, status="failed", complete=complete), *end_mark(TurnEnd("interrupted"))):
         history.apply(event)
     record.state.interrupted = True
-    return sealable(history, record.state, "interrupted", None)
-
-
-def sealable(history: History, state: SessionState, reason: str, error: str | None) -> tuple[list[Line], Changes, int]:
-    """Say what a turn that ended leaves behind. Whatever did not end well leaves a mark in the history (C4)."""
-    if reason != "end_turn":
-        mark = {"sessionUpdate": "_holdfast/turn_end", "reason": reason}
-        history.apply(event_from(mark if error is None else {**mark, "error": error}))
-    title = _keep_latest(history, state)
-    messages = sum(it.entity in ("user_message", "agent_message") for it in history)
-    return lines_of(history), Changes(state=state, title=title), messages
-
-
-def _keep_latest(history: History, state: SessionState) -> str | msgspec.UnsetType | None:
-    """Remember the latest of each thing the turn said about the session; give the title if it said one."""
-    title: str | msgspec.UnsetType | None = UNSET
-    for kind, update in history.state.items():
-        if kind == "session_info_update":
-            if "title" in update:
-                title = update["title"]
-                state.title_by = "agent"
-        elif kind != "config_option_update":  # options are kept by their values
-            state.latest[kind] = update
-    return title
+    return sealable(history, record.state)

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.engine.recovery import sealable
+import msgspec
+
+from holdfast.engine.ends import closing_events, end_mark, sealable
 from holdfast.engine.session import Unsealed
-from holdfast.engine.turn import closing_events
-from holdfast.errors import RequestCancelled, RequestError, SessionMoved
+from holdfast.errors import RequestCancelled, RequestError, SessionMoved, SessionNotFound
 from holdfast.model import TurnEnd, event_from, new_id, title_from
 from holdfast.store import Changes
 
@@ -46,6 +47,8 @@ class Runner:
                     await self._turn(session, turn)
                 except Exception as e:  # noqa: BLE001  (a mistake of ours; whoever waits is told all the same)
                     _refuse(turn, e)
+                    # What was said is in the log, and the next to open the session finds it there.
+                    await self._lost(session, "Something went wrong with this session; load it again to go on with it")
                 finally:
                     session.turn = None
         finally:
@@ -69,10 +72,27 @@ class Runner:
         elif session.turn is turn:
             turn.cancel()
 
+    def refuse_waiting(self, session: LiveSession, reason: RequestError) -> None:
+        """Refuse the prompts that wait."""
+        while session.queue:
+            _refuse(session.queue.popleft(), reason)
+
+    async def seal_left(self, session: LiveSession) -> None:
+        """Seal the turn that ended while the store could not take it, if there is one."""
+        left = session.unsealed
+        if left is None:
+            return
+        async with left.sealing:
+            if session.unsealed is left:
+                await self._store.seal(session.claim, left.lines, left.changes, messages=left.messages)
+                session.lines += len(left.lines)
+                session.unsealed = None
+                session.show(left.unshown)
+
     async def _turn(self, session: LiveSession, turn: Turn) -> None:
         try:
             begun, first = await self._begin(session, turn)
-        except SessionMoved as e:
+        except (SessionMoved, SessionNotFound) as e:
             _refuse(turn, e)
             await self._lost(session, e.message)
             return
@@ -81,7 +101,8 @@ class Runner:
             return
         turn.start(begun, first)
         end = await self._perform(turn)
-        for event in closing_events(turn.history, status=CLOSED_AS.get(end.reason, "failed")):
+        status = CLOSED_AS.get(end.reason, "failed")
+        for event in closing_events(turn.history, status=status, complete=self._agent.begins_entries):
             turn.emit(event)
         turn.end()
         end = await self._seal(session, turn, end)
@@ -91,25 +112,28 @@ class Runner:
         if end.error is not None:
             told["error"] = {"code": -32603, "message": end.error}
         session.show([event_from(told)])
-        turn.ended.set_result(end)
+        if not turn.ended.done():  # whoever waited for it may have been cancelled, and it with them
+            turn.ended.set_result(end)
 
     async def _begin(self, session: LiveSession, turn: Turn) -> tuple[TurnLog, list[Event]]:
         """Store the prompt (P2), and a title made of it if the session has none (B17)."""
-        if session.unsealed is not None:
-            left = session.unsealed
-            await self._store.seal(session.claim, left.lines, left.changes, messages=left.messages)
-            session.lines += len(left.lines)
-            session.unsealed = None
+        await self.seal_left(session)
         message = event_from(
             {"sessionUpdate": "user_message", "messageId": turn.message_id, "content": list(turn.prompt)}
         )
-        first, changes = [message], Changes()
+        first, changes, title = [message], Changes(), None
         if session.state.title_by == "" and (title := title_from(_text(turn.prompt))):
-            session.state.title_by = "prompt"
-            session.title = title
             first.append(event_from({"sessionUpdate": "session_info_update", "title": title}))
+            session.state.title_by = "prompt"
             changes = Changes(title=title, state=session.state)
-        begun = await self._store.begin(session.claim, [message.body], changes)
+        try:
+            begun = await self._store.begin(session.claim, [message.body], changes)
+        except BaseException:
+            if title and session.state.title_by == "prompt":
+                session.state.title_by = ""
+            raise
+        if title and session.state.title_by == "prompt":
+            session.title = title
         turn.history.apply(message)
         return begun, first
 
@@ -121,12 +145,11 @@ class Runner:
         if not task.done():
             log.warning("The agent does not let itself be cancelled; it is left behind")
             self._left_behind.add(task)
-            task.add_done_callback(self._left_behind.discard)
-            return TurnEnd("cancelled")
-        failure = None if task.cancelled() else task.exception()
+            task.add_done_callback(self._forget)
+        failure = task.exception() if task.done() and not task.cancelled() else None
         if turn.failure is not None:
             return TurnEnd("error", turn.failure.message)
-        if turn.cancelled:
+        if turn.cancelled or not task.done():
             return TurnEnd("cancelled")  # whatever the agent made of it (C5)
         if task.cancelled():
             return TurnEnd("error", "The agent cancelled itself")
@@ -134,34 +157,47 @@ class Runner:
             return TurnEnd("error", _explain(failure))
         return TurnEnd(task.result() or "end_turn")
 
+    def _forget(self, task: asyncio.Task[StopReason | None]) -> None:
+        self._left_behind.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            log.info("An agent that was left behind has ended: %r", failure)
+
     async def _agent_work(self, turn: Turn) -> StopReason | None:
         return await self._agent.perform(turn)
 
     async def _seal(self, session: LiveSession, turn: Turn, end: TurnEnd) -> TurnEnd:
         """Store the turn for good, before anyone hears of its end (P2)."""
         session.state.interrupted = False
-        lines, changes, messages = sealable(turn.history, session.state, end.reason, end.error)
-        if isinstance(changes.title, str | None):
-            session.title = changes.title
+        if not _is_json(session.state.memory):
+            # It would stand in the way of everything else there is to store, now and later.
+            session.state.memory = (await self._store.get(session.id)).state.memory
+            end = TurnEnd("error", "What the agent wanted to remember is not JSON, and is forgotten")
+        self._mark(turn, end)
+        lines, changes, messages = sealable(turn.history, session.state)
         try:
             await self._store.seal(session.claim, lines, changes, messages=messages)
-        except TypeError as e:
-            log.exception("The session's state cannot be stored")
-            await self._store.seal(session.claim, lines, Changes(title=changes.title), messages=messages)
-            session.lines += len(lines)
-            return TurnEnd("error", f"What the agent wants to remember is not JSON: {e}")
-        except SessionMoved as e:
+        except (SessionMoved, SessionNotFound) as e:
             await self._lost(session, e.message)
             return TurnEnd("error", e.message)
         except RequestError as e:
-            session.unsealed = Unsealed(lines, changes, messages)
-            return TurnEnd("error", e.message)
+            failed = TurnEnd("error", e.message)
+            if end.reason == "end_turn":
+                self._mark(turn, failed)
+                lines, changes, messages = sealable(turn.history, session.state)
+            session.unsealed = Unsealed(lines, changes, messages, turn.unshown, e)
+            return failed
         session.lines += len(lines)
         return end
 
+    def _mark(self, turn: Turn, end: TurnEnd) -> None:
+        """Put a mark of a bad end into the history, to be shown like anything else once it is stored."""
+        for event in end_mark(end):
+            turn.history.apply(event)
+            turn.unshown.append(event)
+
 
 def _drop(turn: Turn) -> None:
-    """Forget a prompt that waits."""
+    """Cancel a turn that never began."""
     turn.cancelled = True
     _refuse(turn, RequestCancelled("The prompt was cancelled before its turn came"))
 
@@ -183,6 +219,15 @@ def _explain(failure: BaseException) -> str:
     reference = new_id("ref")
     log.error("A turn failed (reference %s)", reference, exc_info=failure)
     return f"The agent failed (reference {reference})"
+
+
+def _is_json(memory: object) -> bool:
+    try:
+        msgspec.json.encode(memory)
+    except (TypeError, ValueError, RecursionError):
+        log.exception("What the agent wants to remember cannot be stored")
+        return False
+    return True
 
 
 def _text(prompt: Sequence[Update]) -> str:

@@ -8,13 +8,24 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from holdfast.engine.asks import Asks
 from holdfast.errors import StoreError, TurnOver
-from holdfast.model import Event, Fold, History, Permission, Phase, event_from, new_id, next_phase
+from holdfast.model import (
+    Event,
+    Fold,
+    History,
+    Permission,
+    Phase,
+    check_update,
+    event_from,
+    new_id,
+    next_phase,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.engine.session import Attachment, LiveSession
+    from holdfast.engine.session import LiveSession
     from holdfast.model import Answer, Happening, Question, StopReason, TurnEnd, Update
     from holdfast.store import TurnLog
 
@@ -26,8 +37,6 @@ CONGESTED_BYTES = 1 << 20
 
 REMEMBERED = "_holdfast/permission"
 """The kind of a line in the log that tells of an answer given for ever."""
-
-FINAL = frozenset({"completed", "failed", "cancelled"})
 
 
 class Turn:
@@ -59,7 +68,9 @@ class Turn:
         self._pending: list[Event] = []
         self._pending_bytes = 0
         self._work: asyncio.Task[StopReason | None] | None = None
-        self._asks: list[_Ask] = []
+        self.asks = Asks(session)
+        """Its open questions."""
+        self._watchers_changed = asyncio.Event()
 
     @property
     def running(self) -> bool:
@@ -71,20 +82,28 @@ class Turn:
         """Whether it waits for the user."""
         return self.phase is Phase.ASKING
 
+    @property
+    def stopping(self) -> bool:
+        """Whether its agent is to stop: somebody wants that, or what it says cannot be stored."""
+        return self.cancelled or self.failure is not None
+
     # What the agent says
 
     def emit(self, event: Event) -> None:
-        """Say something. It is stored and shown at the end of this loop tick."""
+        """Say something that can be folded. It is stored and shown at the end of this loop tick."""
         if not self.running:
             raise TurnOver("This turn is over; nothing more can be said in it")
         self.history.apply(event)
+        if event.text is None and event.rule.fold is Fold.STATE:
+            self.session.note(self.history.state[event.kind])
         if not self._pending:
             self._loop.call_soon(self.flush)
         self._pending.append(event)
         self._pending_bytes += len(event.body)
 
     def emit_update(self, update: Update) -> None:
-        """Say something that is given as an object."""
+        """Say something that is given as an object; `UsageError` where it makes no sense."""
+        check_update(update)
         self.emit(event_from(update))
 
     @property
@@ -95,16 +114,24 @@ class Turn:
     async def drain(self) -> None:
         """Write and show what was said; wait while everybody who watches is behind."""
         self.flush()
-        while self.session.attachments and not self.cancelled:
-            watchers = [it.watcher for it in self.session.attachments]
-            if any(it.backlog <= CONGESTED_BYTES for it in watchers):
+        while (attached := self.session.attachments) and not self.stopping:
+            if any(it.watcher.backlog <= CONGESTED_BYTES for it in attached):
                 return
-            waits = [self._loop.create_task(it.drain()) for it in watchers]
+            self._watchers_changed.clear()
+            waits = {self._loop.create_task(it.watcher.drain()): it for it in attached}
+            changed = self._loop.create_task(self._watchers_changed.wait())
             try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait({*waits, changed}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for wait in waits:
+                for wait in (*waits, changed):
                     wait.cancel()
+            for wait, attachment in waits.items():
+                if wait in done and wait.exception() is not None:
+                    attachment.drop("It does not read any more; load the session again to go on watching")
+
+    def watchers_changed(self) -> None:
+        """Note that somebody came or went: whoever waits for them looks again."""
+        self._watchers_changed.set()
 
     def flush(self) -> None:
         """Store what was said since the last time, then show it."""
@@ -130,64 +157,38 @@ class Turn:
 
     async def ask(self, question: Question) -> Answer:
         """Put a question to whoever watches; the first answer counts, and is stored before it is acted upon."""
+        if not self.running:
+            raise TurnOver("This turn is over; nothing more can be asked in it")
+        if self.stopping:
+            return None
         if isinstance(question, Permission) and question.subject in self.session.state.permissions:
             wanted = "allow" if self.session.state.permissions[question.subject] else "reject"
             return next((it.id for it in question.options if it.kind.startswith(wanted)), None)
-        ask = _Ask(question, self._loop.create_future())
-        self._asks.append(ask)
         self._enter("ask", "requires_action")
         try:
-            for attachment in self.session.attachments:
-                self._put(ask, attachment)
-            if not ask.put:
-                ask.answer.set_result(None)
-            answer = await ask.answer
-            await self._keep(question, answer)
-            return answer
+            answer = await self.asks.put(question)
+            if isinstance(question, Permission) and answer is not None and not self.stopping:
+                await self._keep(question, answer)
+            return answer if self.running and not self.stopping else None
         finally:
-            self._asks.remove(ask)
-            for task in ask.put.values():
-                task.cancel()
-            if not self._asks and self.phase is Phase.ASKING:
+            if not self.asks and self.phase is Phase.ASKING:
                 self._enter("answer", "running")
 
-    async def _keep(self, question: Question, answer: Answer) -> None:
+    async def _keep(self, question: Permission, answer: Answer) -> None:
         """Store an answer for good (P2); one that holds for ever is remembered for the session."""
-        if self._log is None or not isinstance(question, Permission):
+        if self._log is None:
             return
-        chosen = question.chosen(answer)
-        if chosen is not None and question.subject is not None and chosen.kind.endswith("_always"):
-            allow = chosen.kind.startswith("allow")
-            self.session.state.permissions[question.subject] = allow
-            # The state is stored when the turn is sealed; until then the log tells.
-            remembered = {"sessionUpdate": REMEMBERED, "subject": question.subject, "allow": allow}
-            self._log.append(event_from(remembered).body + b"\n")
         self.flush()
+        chosen = question.chosen(answer)
+        subject = question.subject if chosen is not None and chosen.kind.endswith("_always") else None
+        allow = chosen is not None and chosen.kind.startswith("allow")
+        if subject is not None:
+            # The state is stored when the turn is sealed; until then the log tells.
+            remembered = {"sessionUpdate": REMEMBERED, "subject": subject, "allow": allow}
+            self._log.append(event_from(remembered).body + b"\n")
         await self._log.sync()
-
-    def ask_newcomer(self, attachment: Attachment) -> None:
-        """Put the questions that are open to somebody who has only now begun to watch."""
-        for ask in self._asks:
-            self._put(ask, attachment)
-
-    def forget(self, attachment: Attachment) -> None:
-        """Expect no answer from somebody who has left; a question nobody is left to answer has none."""
-        for ask in self._asks:
-            if (task := ask.put.pop(attachment, None)) is not None:
-                task.cancel()
-            if not ask.put and not ask.answer.done():
-                ask.answer.set_result(None)
-
-    def _put(self, ask: _Ask, attachment: Attachment) -> None:
-        async def put() -> None:
-            try:
-                answer = await attachment.watcher.ask(ask.question)
-            except Exception:  # noqa: BLE001  (whatever went wrong over there, it is no answer)
-                answer = None
-            if not ask.answer.done():
-                ask.answer.set_result(answer)
-
-        ask.put[attachment] = self._loop.create_task(put(), name="ask")
+        if subject is not None:
+            self.session.state.permissions[subject] = allow
 
     # Its life; the engine's business
 
@@ -195,13 +196,14 @@ class Turn:
         """Begin: the prompt is stored."""
         self._log = log
         self._enter("start", "running", first)
-        self.accepted.set_result(self.message_id)
+        if not self.accepted.done():  # whoever waited for it may have been cancelled, and it with them
+            self.accepted.set_result(self.message_id)
 
     def work(self, task: asyncio.Task[StopReason | None]) -> None:
         """Note who does the work."""
         self._work = task
         task.add_done_callback(lambda _: self._is_over())
-        if self.cancelled or self.failure is not None:
+        if self.stopping:
             task.cancel()
 
     def cancel(self) -> None:
@@ -213,9 +215,7 @@ class Turn:
     def _stop(self) -> None:
         """Cancel the work. Open questions have no answer; an agent that goes on is given up on after a while."""
         self.give_up_after(self._grace)
-        for ask in self._asks:
-            if not ask.answer.done():
-                ask.answer.set_result(None)
+        self.asks.give_up()
         if self._work is not None:
             self._work.cancel()
 
@@ -224,9 +224,11 @@ class Turn:
         self._loop.call_later(grace, self._is_over)
 
     def end(self) -> None:
-        """Say nothing more."""
+        """Say nothing more, and ask nothing more."""
         self.flush()
         self.phase = next_phase(self.phase, "end")
+        self._log = None
+        self.asks.give_up()
 
     def _is_over(self) -> None:
         if not self.over.done():
@@ -238,25 +240,3 @@ class Turn:
         if self.phase is not before:
             self.session.show(first)
             self.emit_update({"sessionUpdate": "state_update", "state": state})
-
-
-class _Ask:
-    """A question that waits for its answer, and to whom it was put."""
-
-    __slots__ = ("answer", "put", "question")
-
-    def __init__(self, question: Question, answer: asyncio.Future[Answer]) -> None:
-        self.question = question
-        self.answer = answer
-        self.put: dict[Attachment, asyncio.Task[None]] = {}
-
-
-def closing_events(history: History, *, status: str) -> list[Event]:
-    """Say how what a turn left open ends: tool calls that were not finished, terminals that had not exited."""
-    events: list[Event] = []
-    for entry in history:
-        if entry.entity == "tool_call_update" and entry.members.get("status", "pending") not in FINAL:
-            events.append(event_from({"sessionUpdate": "tool_call_update", "toolCallId": entry.key, "status": status}))
-        elif entry.entity == "terminal_update" and not isinstance(entry.members.get("exitStatus"), dict):
-            events.append(event_from({"sessionUpdate": "terminal_update", "terminalId": entry.key, "exitStatus": {}}))
-    return events

@@ -6,9 +6,10 @@ the newest protocol version's updates, a superset: what a surface does not know 
 """
 
 from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
+from holdfast.model.checks import check_update
 from holdfast.model.content import checked_prompt
 from holdfast.model.events import Event, Update, event_from, text_event
-from holdfast.model.history import Entry, History, Terminal, fold
+from holdfast.model.history import Entry, History, Terminal, fold, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.layout import Line, lines_of, searchable
@@ -45,11 +46,13 @@ __all__ = [
     "Terminal",
     "TurnEnd",
     "Update",
+    "check_update",
     "checked_prompt",
     "checked_roots",
     "checked_value",
     "event_from",
     "fold",
+    "latest",
     "lines_of",
     "new_id",
     "new_session_id",
