@@ -107,7 +107,10 @@ class Store(Protocol):
         ...
 
     async def release(self, claim: Claim) -> None:
-        """Stop being the writer, so that nobody has to wonder who is."""
+        """Stop being the writer, so that nobody has to wonder who is.
+
+        A turn that was begun and could not be sealed is left, broken, to whoever claims the session next.
+        """
         ...
 
     async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes) -> TurnLog:

@@ -41,7 +41,7 @@ ORDER BY updated_at DESC, n DESC LIMIT :limit;
 UPDATE session SET epoch = epoch + 1, owner = :owner WHERE n = :n RETURNING epoch;
 
 -- name: release_session
-UPDATE session SET owner = NULL WHERE id = :id AND epoch = :epoch AND prompt IS NULL;
+UPDATE session SET owner = NULL WHERE id = :id AND epoch = :epoch;
 
 -- name: begin_turn
 UPDATE session

@@ -40,7 +40,7 @@ class SqliteStore:
             _make_private(self._path)
         self._turns = self._path.with_name(f"{self._path.name}.turns")
         self._owners = Owners(None if self._in_memory else self._path.with_name(f"{self._path.name}.owners"))
-        self._logs: dict[str, TurnFile | NoFile] = {}
+        self._logs: dict[Claim, TurnFile | NoFile] = {}
         self._writer = Worker(path, vfs)
         # What is in memory is in one connection's memory.
         self._reader = self._writer if self._in_memory else Worker(path, vfs)
@@ -162,6 +162,8 @@ class SqliteStore:
         return await self._writer.run(work)
 
     async def release(self, claim: Claim) -> None:
+        self._close_log(claim)
+
         def work(db: Database) -> None:
             with db.transaction():
                 db.run("release_session", **claim_of(claim))
@@ -172,7 +174,7 @@ class SqliteStore:
         owner = row[11]
         if row[13] is None or owner is None:
             return
-        mine = owner == self._owners.me and row[1] in self._logs
+        mine = owner == self._owners.me and Claim(row[1], row[10]) in self._logs
         if mine or (owner != self._owners.me and self._owners.is_alive(owner)):
             raise SessionBusy(f"A turn of this session is running in {self._owners.describe(owner)}")
 
@@ -182,13 +184,16 @@ class SqliteStore:
         state = _encoded(changes)
 
         def work(db: Database) -> TurnFile | NoFile:
-            with db.transaction():
-                row = db.row("begin_turn", **claim_of(claim), prompt=b"\n".join(lines), now=_now())
-                n = self._checked(db, row, claim)
-                self._change(db, n, changes, state)
-                assert row
-                log = self._open_log(n, row[1])
-            self._logs[claim.session] = log
+            try:
+                with db.transaction():
+                    row = db.row("begin_turn", **claim_of(claim), prompt=b"\n".join(lines), now=_now())
+                    n = self._checked(db, row, claim)
+                    self._change(db, n, changes, state)
+                    assert row
+                    log = self._logs[claim] = self._open_log(n, row[1])
+            except BaseException:
+                self._close_log(claim)
+                raise
             return log
 
         return await self._writer.run(work)
@@ -203,7 +208,7 @@ class SqliteStore:
                 segments.extend_history(db, n, lines)
                 self._change(db, n, changes, state)
             assert row
-            self._forget_log(claim.session, n, row[1])
+            self._forget_log(claim, n, row[1])
 
         await self._writer.run(work)
 
@@ -218,10 +223,13 @@ class SqliteStore:
         except OSError as e:
             raise StoreError(f"The log of the turn cannot be written ({e.strerror})") from e
 
-    def _forget_log(self, session: str, n: int, turn: int) -> None:
-        log = self._logs.pop(session, None)
+    def _close_log(self, claim: Claim) -> None:
+        log = self._logs.pop(claim, None)
         if log is not None:
             log.close()
+
+    def _forget_log(self, claim: Claim, n: int, turn: int) -> None:
+        self._close_log(claim)
         if not self._in_memory:
             (self._turns / f"{n}-{turn}.jsonl").unlink(missing_ok=True)
 
