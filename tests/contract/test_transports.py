@@ -76,6 +76,27 @@ async def test_flushed_lines_do_not_wait_for_the_end_of_the_tick(link: Link) -> 
         assert await there.get(2) == [b"a", b"b"]
 
 
+async def test_a_block_of_lines_arrives_behind_what_was_sent_before_and_ahead_of_what_comes_after(link: Link) -> None:
+    async with link() as (near, far):
+        far.open(there := Collector())
+        near.send(b"before")
+        near.send_block(b"".join(b"%d\n" % n for n in range(1_000)))
+        near.send(b"after")
+        assert await there.get(1_002) == [b"before", *(b"%d" % n for n in range(1_000)), b"after"]
+
+
+@pytest.mark.requirement("P7")
+async def test_blocks_that_nobody_reads_count_like_lines(link: Link) -> None:
+    async with link() as (near, _far):
+        near.open(here := Collector())
+        block = (b"x" * 1_023 + b"\n") * 1_024
+        for _ in range(100):
+            near.send_block(block)
+        assert isinstance(await here.end(), ConnectionLost)
+        near.send_block(block)
+        assert near.unsent < 2 * MIB
+
+
 @pytest.mark.requirement("A1")
 async def test_a_newline_inside_a_message_does_not_make_it_two(link: Link) -> None:
     async with link() as (near, far):

@@ -11,6 +11,7 @@ import fcntl
 import os
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,21 +25,25 @@ class Recording:
 
     def carry(self, mark: bytes, source: int, target: int) -> None:
         """Carry whole lines to the end; each is written down before it is passed on."""
-        with open(source, "rb") as lines, open(target, "wb", buffering=0) as out:
+        with open(source, "rb") as lines, open(target, "wb") as out:
             for line in lines:
                 with self._lock:
                     self._file.write(mark + line)
                     self._file.flush()
-                try:
-                    out.write(line)
-                except BrokenPipeError:
-                    return
+                out.write(line)
+                out.flush()
+
+
+def carry_in(recording: Recording, to_agent: int) -> None:
+    with suppress(ConnectionError):  # the agent was killed
+        recording.carry(b"<", 0, to_agent)
 
 
 def carry_both(recording: Recording, to_agent: int, from_agent: int) -> None:
-    threading.Thread(target=recording.carry, args=(b"<", 0, to_agent), daemon=True).start()
-    recording.carry(b">", from_agent, 1)
-    os._exit(0)  # the agent is gone: nobody needs us
+    threading.Thread(target=carry_in, args=(recording, to_agent), daemon=True).start()
+    with suppress(ConnectionError):
+        recording.carry(b">", from_agent, 1)
+    os._exit(0)  # the agent is gone, or the client: nobody needs us
 
 
 def main(directory: Path, command: list[str]) -> None:

@@ -288,6 +288,7 @@ class Peer:
             elif type(frame) is Batch:
                 owed = sum(type(it) is Request or (type(it) is Invalid and not it.to_us) for it in frame.messages)
                 answer = BatchAnswer(owed, self._send).add
+                self._unread += FRAME_BYTES * len(frame.messages)
                 inbox.extend(Entry(it, answer) for it in frame.messages if not self._overtakes(it))
             elif type(frame) is Malformed:
                 if seen.strip(b" \t\r"):  # a blank line says nothing

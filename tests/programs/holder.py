@@ -1,0 +1,50 @@
+"""Starts a family through Holdfast, passes its pids on, and then ends as it is told, without closing anything.
+
+holder.py return|raise|_exit|wait
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.transport import spawn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.errors import ConnectionLost
+    from holdfast.transport import Line
+
+
+class Told:
+    def __init__(self) -> None:
+        self.line: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
+
+    def lines_received(self, lines: Sequence[Line]) -> None:
+        self.line.set_result(lines[0])
+
+    def input_ended(self, reason: ConnectionLost | None) -> None: ...
+
+
+async def main() -> None:
+    transport = await spawn(sys.executable, str(Path(__file__).with_name("family.py")), "ignore")
+    transport.open(told := Told())
+    line = await told.line
+    assert isinstance(line, bytes)
+    os.write(1, line[:-1] + b", %d]\n" % transport.pid)
+    match sys.argv[1]:
+        case "return":
+            return
+        case "raise":
+            raise RuntimeError("on purpose")
+        case "_exit":
+            os._exit(0)
+        case _:
+            await asyncio.Event().wait()
+
+
+asyncio.run(main())
