@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 KINDS = ["allow_once", "allow_always", "reject_once", "reject_always"]
-FORMS = {"elicitation": {"form": {}}}
+FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
 EVERYTHING = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
-SWITCHES = {"session": {"configOptions": {"boolean": {}}}}
+SWITCHES: dict[str, Any] = {"session": {"configOptions": {"boolean": {}}}}
 DEFAULTS = {"mode": "ask", "model": "small", "verbose": False, "tone": "plain"}
 
 
