@@ -25,8 +25,6 @@ class Performer:
     begins_entries = True  # every id in a turn is made in it
 
     def __init__(self, agent: Agent) -> None:
-        if agent.handler is None and not agent.commands:
-            raise UsageError(f"the agent {agent.name!r} has no prompt handler; decorate one with @agent.prompt")
         self._agent = agent
         self._engine: Engine | None = None
 

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.cli.loading import load_agent
+from holdfast.errors import UsageError
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
 
 def run_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
-    logging.basicConfig(
-        level=arguments.log_level.upper(),
-        filename=arguments.log_file,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    agent = load_agent(arguments.agent)
+    try:
+        logging.basicConfig(
+            level=arguments.log_level.upper(),
+            filename=arguments.log_file,
+            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        )
+    except OSError as e:
+        raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
+    with _nothing_printed():
+        agent = load_agent(arguments.agent)
 
     gc.freeze()
     gc.enable()
@@ -30,3 +39,20 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
         await serve_stdio(Host(agent, store=arguments.store, protocol=arguments.protocol))
 
     run_to_the_end(serve())
+
+
+@contextmanager
+def _nothing_printed() -> Iterator[None]:
+    """Let whatever prints to stdout print to stderr: the client reads stdout from the first byte on (A1)."""
+    try:
+        stdout = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # somebody started us without one of them
+        yield
+        return
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(stdout, 1)
+        os.close(stdout)
