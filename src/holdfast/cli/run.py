@@ -16,7 +16,7 @@ from holdfast.server.stdio import run_to_the_end, serve_stdio
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 
 def run_agent(arguments: argparse.Namespace) -> NoReturn:
@@ -42,7 +42,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
 
 
 @contextmanager
-def _nothing_printed() -> Iterator[None]:
+def _nothing_printed() -> Generator[None]:
     """Let whatever prints to stdout print to stderr: the client reads stdout from the first byte on (A1)."""
     try:
         stdout = os.dup(1)
