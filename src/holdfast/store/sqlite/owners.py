@@ -53,8 +53,10 @@ class Owners:
             return False
         try:
             fd = os.open(self._directory / owner, os.O_RDWR)
-        except OSError:
+        except FileNotFoundError:
             return False
+        except OSError:  # whoever cannot be asked may be alive
+            return True
         try:
             if not _lock(fd):
                 return True
