@@ -21,12 +21,12 @@ Send: TypeAlias = "Callable[[bytes], None]"
 class Pending(NamedTuple):
     """A request of ours that waits for its answer.
 
-    An answer is released in its place among the notifications (A10), unless the one who waits for it was called by
-    the dispatcher, which would then wait for itself: such an answer is released `at_once`.
+    An answer is released in its place among the notifications (A10), unless the handler that `asked` is one that the
+    dispatcher is waiting for, and so for itself: such an answer is released at once.
     """
 
     future: Future[Raw]
-    at_once: bool
+    asked: Message | None
 
 
 class Call:

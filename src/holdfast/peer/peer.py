@@ -90,7 +90,7 @@ class _CancelParams(msgspec.Struct, frozen=True, rename="camel"):
 
 _read_cancel = msgspec.json.Decoder(_CancelParams).decode
 
-_dispatching: ContextVar[Peer | None] = ContextVar("dispatching", default=None)
+_handled: ContextVar[Message | None] = ContextVar("handled", default=None)  # by whom this code was called
 
 
 class Peer:
@@ -115,6 +115,7 @@ class Peer:
         self._pending: dict[Id, Pending] = {}
         self._calls: dict[Id, Call] = {}
         self._work: dict[asyncio.Task[None], Call] = {}
+        self._awaited: Message | None = None  # whose handler the dispatcher waits for
         self._waiting: dict[Id, bool] = {}  # requests in the inbox; True once cancelled there
         self._running: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -145,7 +146,7 @@ class Peer:
         encoded = encode_request(id_, method, params)
         self._next_id += 1
         future: asyncio.Future[Raw] = self._loop.create_future()
-        self._pending[id_] = Pending(future, at_once=_dispatching.get() is self)
+        self._pending[id_] = Pending(future, _handled.get())
         self._send(encoded)
         try:
             raw = await future
@@ -204,9 +205,7 @@ class Peer:
     async def run(self) -> None:
         """Serve until the input ends; then finish, as the rules above say."""
         self._transport.open(self)
-        context = self._context.copy()
-        context.run(_dispatching.set, self)
-        dispatcher = self._loop.create_task(self._dispatch(), name="dispatch", context=context)
+        dispatcher = self._loop.create_task(self._dispatch(), name="dispatch", context=self._context.copy())
         dispatcher.add_done_callback(lambda _: self.close())  # without it nothing would ever be answered
         try:
             await self._ended.wait()
@@ -311,10 +310,10 @@ class Peer:
         elif type(message) is Request:
             self._waiting[message.id] = False
         elif type(message) is Response or message.to_us:
-            at_once = message.id in self._pending and self._pending[message.id].at_once
-            if at_once:
+            pending = None if message.id is None else self._pending.get(message.id)
+            if pending is not None and pending.asked is not None and pending.asked is self._awaited:
                 self._release(message)
-            return at_once
+                return True
         return False
 
     def input_ended(self, reason: ConnectionLost | None) -> None:
@@ -374,6 +373,8 @@ class Peer:
             if it.method in self.routes.urgent:
                 self._tell_at_once(it)
             return
+        self._awaited = it
+        _handled.set(it)
         try:
             await route.handle(route.read(it.params))
         except asyncio.CancelledError:
@@ -384,6 +385,8 @@ class Peer:
             raise
         except BaseException as e:  # noqa: BLE001  (nothing a handler raises may end the connection)
             error_for(e, f"The notification {it.method}")
+        finally:
+            self._awaited = None
 
     def _tell_at_once(self, it: Notification) -> None:
         route = self.routes.urgent[it.method]
@@ -421,13 +424,17 @@ class Peer:
         call = self._calls[request.id] = Call(request, answer)
         context = self._context.copy()
         if ordered:
-            context.run(_dispatching.set, self)
+            context.run(_handled.set, request)
         task = call.task = self._loop.create_task(self._serve(call, route), name=request.method, context=context)
         self._work[task] = call
         task.add_done_callback(self._served)
         if ordered:
             call.waiter = self._loop.create_future()
-            await call.waiter
+            self._awaited = request
+            try:
+                await call.waiter
+            finally:
+                self._awaited = None
 
     async def _serve(self, call: Call, route: RequestRoute | None) -> None:
         request = call.request
