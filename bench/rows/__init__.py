@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.rows import durable, long_line, receiving, replaying, round_trip, sending, stalled, starting
+from bench.rows import durable, finding, long_line, receiving, replaying, round_trip, sending, stalled, starting
 
 if TYPE_CHECKING:
     from bench.model import Benchmark
@@ -21,4 +21,6 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     *durable.STREAMS,
     replaying.V2,
     replaying.V1,
+    finding.PAGES,
+    finding.SEARCH,
 )
