@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,8 +130,8 @@ class Stage:
         return [json.loads(line) for line in printed.splitlines()]
 
     def start_acpx(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start an acpx command. Whatever it leaves running in the background ends soon."""
-        settings = ["--cwd", str(self.cwd), "--approve-all", "--ttl", "1", "--format", "json"]
+        """Start an acpx command. It leaves a process behind that keeps the agent: see `end_acpx`."""
+        settings = ["--cwd", str(self.cwd), "--approve-all", "--ttl", "60", "--format", "json"]
         return subprocess.Popen(
             [node_for_acpx(), str(ACPX), *settings, "--agent", " ".join(self.agent), *arguments],
             stdin=subprocess.DEVNULL,
@@ -138,3 +140,13 @@ class Stage:
             env={**os.environ, "HOME": str(self._home)},
             text=True,
         )
+
+    def end_acpx(self) -> None:
+        """End the process that acpx has left behind, if any, and its agent with it."""
+        for lock in (self._home / ".acpx" / "queues").glob("*.lock"):
+            os.kill(json.loads(lock.read_bytes())["pid"], signal.SIGTERM)
+            give_up = time.monotonic() + PATIENCE
+            while lock.exists():  # it is no child of ours: this is how one sees that it has gone
+                assert time.monotonic() < give_up, "acpx does not end"
+                time.sleep(0.01)
+        self.recordings()

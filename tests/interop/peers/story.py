@@ -1,7 +1,8 @@
 """What the official Python SDK's client does with the agent, told once for all of its versions.
 
 A script beside this one says how a version does each step, and runs in the environment that has that version; nothing
-of Holdfast is imported. It is given a plan, as JSON, in its argument, and prints what it saw, as JSON. A plan for `many` sessions is the whole story; otherwise it is told only as far as the prompts.
+of Holdfast is imported. It is given a plan, as JSON, in its argument, and prints what it saw, as JSON. A plan for
+`many` sessions is the whole story; otherwise it is told only as far as the prompts.
 """
 
 from __future__ import annotations
