@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, SessionNotFound, StoreError
+from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, SessionNotFound, StoreDamaged
 from holdfast.model import Page
 from holdfast.store.port import Broken, Changes, Claim, Claimed
 from holdfast.store.sqlite import cursors, search, segments
+from holdfast.store.sqlite.files import explained, make_directory
 from holdfast.store.sqlite.owners import Owners
 from holdfast.store.sqlite.rows import read_info, read_session
-from holdfast.store.sqlite.turns import NoFile, TurnFile, read_log
+from holdfast.store.sqlite.turns import TurnLogs
 from holdfast.store.sqlite.worker import Worker
 
 if TYPE_CHECKING:
@@ -25,9 +27,14 @@ if TYPE_CHECKING:
     from holdfast.model import ArchiveFilter, Line, SessionInfo, SessionState
     from holdfast.store.port import Hit, Record
     from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.turns import NoFile, TurnFile
 
 FIRST_READ_BYTES, READ_BYTES = 32 << 10, 512 << 10
 """How much of a history is read at a time: a little, so that something can be shown soon, then much."""
+
+
+BESIDE = ("turns", "owners")
+"""What the directories beside the file are called, behind its name."""
 
 
 class SqliteStore:
@@ -36,11 +43,11 @@ class SqliteStore:
     def __init__(self, path: str, *, vfs: str | None = None) -> None:
         self._in_memory = path == ":memory:"
         self._path = Path(path)
-        if not self._in_memory:
-            _make_private(self._path)
-        self._turns = self._path.with_name(f"{self._path.name}.turns")
-        self._owners = Owners(None if self._in_memory else self._path.with_name(f"{self._path.name}.owners"))
-        self._logs: dict[Claim, TurnFile | NoFile] = {}
+        turns, owners = (None if self._in_memory else self._path.with_name(f"{self._path.name}.{it}") for it in BESIDE)
+        if turns is not None:
+            _make_private(self._path, turns)
+        self._logs = TurnLogs(turns)
+        self._owners = Owners(owners)
         self._writer = Worker(path, vfs)
         # What is in memory is in one connection's memory.
         self._reader = self._writer if self._in_memory else Worker(path, vfs)
@@ -52,8 +59,12 @@ class SqliteStore:
         try:
             store = cls(path, vfs=vfs)
         except OSError as e:
-            raise StoreError(f"The session store {path} cannot be opened ({e.strerror})") from e
-        await store._writer.run(store._prepare)
+            raise explained(e, f"The session store {path} cannot be opened") from e
+        try:
+            await store._writer.run(store._prepare)
+        except BaseException:
+            await store.close()
+            raise
         return store
 
     def _prepare(self, db: Database) -> None:
@@ -68,9 +79,11 @@ class SqliteStore:
     # Sessions
 
     async def create(self, info: SessionInfo, state: SessionState) -> Claim:
+        encoded = msgspec.json.encode(state)
+
         def work(db: Database) -> Claim:
             with db.transaction():
-                return self._add(db, info, state)[1]
+                return self._add(db, info, encoded)[1]
 
         return await self._writer.run(work)
 
@@ -109,10 +122,12 @@ class SqliteStore:
     async def fork(
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
     ) -> Claim:
+        encoded = msgspec.json.encode(state)
+
         def work(db: Database) -> Claim:
             with db.transaction():
                 source = self._checked(db, db.row("check_claim", **claim_of(claim)), claim)
-                n, forked = self._add(db, info, state)
+                n, forked = self._add(db, info, encoded)
                 if not segments.copy_history(db, source, n, up_to):
                     raise InvalidParams(f"The session has no message or tool call {up_to!r}")
                 if up_to is not None:
@@ -129,8 +144,8 @@ class SqliteStore:
                 if row is not None:
                     self._refuse_if_running(row)
                     self._delete(db, row[0])
-            if row is not None and not self._in_memory:
-                self._log_path(row).unlink(missing_ok=True)
+            if row is not None:
+                self._logs.forget(row[0], row[12])
 
         await self._writer.run(work)
 
@@ -140,9 +155,11 @@ class SqliteStore:
             for (session,) in list(db.rows("old_sessions", before=before)):
                 with db.transaction():
                     row = db.row("get_session", id=session)
-                    if row and row[6] < before and not (row[11] and self._owners.is_alive(row[11])):
-                        self._delete(db, row[0])
-                        deleted += 1
+                    if row is None or row[6] >= before or (row[11] and self._owners.is_alive(row[11])):
+                        continue
+                    self._delete(db, row[0])
+                self._logs.forget(row[0], row[12])
+                deleted += 1
             return deleted
 
         return await self._writer.run(work)
@@ -156,13 +173,19 @@ class SqliteStore:
                 self._refuse_if_running(row)
                 taken = db.row("take_session", n=row[0], owner=self._owners.me)
                 assert taken
-            broken = None if row[13] is None else Broken([*row[13].split(b"\n"), *read_log(self._log_path(row))])
-            return Claimed(Claim(session, taken[0]), read_session(row), broken)
+                # Inside: whoever cannot read what the broken turn has said must not keep others from it.
+                record = read_session(row)._replace(epoch=taken[0])
+            n, turn, prompt = row[0], row[12], row[13]
+            if prompt is None:
+                self._logs.forget(n, turn)  # its process may have died just before it did so
+                return Claimed(Claim(session, taken[0]), record, None)
+            accepted = prompt.split(b"\n") if prompt else []
+            return Claimed(Claim(session, taken[0]), record, Broken([*accepted, *self._logs.read(n, turn)]))
 
         return await self._writer.run(work)
 
     async def release(self, claim: Claim) -> None:
-        self._close_log(claim)
+        self._logs.close(claim)
 
         def work(db: Database) -> None:
             with db.transaction():
@@ -190,9 +213,9 @@ class SqliteStore:
                     n = self._checked(db, row, claim)
                     self._change(db, n, changes, state)
                     assert row
-                    log = self._logs[claim] = self._open_log(n, row[1])
+                    log = self._logs.begin(claim, n, row[1])
             except BaseException:
-                self._close_log(claim)
+                self._logs.close(claim)
                 raise
             return log
 
@@ -208,33 +231,10 @@ class SqliteStore:
                 segments.extend_history(db, n, lines)
                 self._change(db, n, changes, state)
             assert row
-            self._forget_log(claim, n, row[1])
+            self._logs.close(claim)
+            self._logs.forget(n, row[1])
 
         await self._writer.run(work)
-
-    def _open_log(self, n: int, turn: int) -> TurnFile | NoFile:
-        if self._in_memory:
-            return NoFile()
-        path = self._turns / f"{n}-{turn}.jsonl"
-        try:
-            self._turns.mkdir(mode=0o700, exist_ok=True)
-            path.unlink(missing_ok=True)
-            return TurnFile(path)
-        except OSError as e:
-            raise StoreError(f"The log of the turn cannot be written ({e.strerror})") from e
-
-    def _close_log(self, claim: Claim) -> None:
-        log = self._logs.pop(claim, None)
-        if log is not None:
-            log.close()
-
-    def _forget_log(self, claim: Claim, n: int, turn: int) -> None:
-        self._close_log(claim)
-        if not self._in_memory:
-            (self._turns / f"{n}-{turn}.jsonl").unlink(missing_ok=True)
-
-    def _log_path(self, row: tuple[Any, ...]) -> Path:
-        return self._turns / f"{row[0]}-{row[12]}.jsonl"
 
     # Reading
 
@@ -248,6 +248,7 @@ class SqliteStore:
 
             after, lines, bodies = await self._reader.run(work)
             if not bodies:
+                await self.get(session)  # it may have been deleted meanwhile
                 return
             yield bodies
             size = READ_BYTES
@@ -259,9 +260,7 @@ class SqliteStore:
         await self._writer.run(lambda db: db.vacuum())
 
     async def close(self) -> None:
-        for log in self._logs.values():
-            log.close()
-        self._logs.clear()
+        self._logs.close_all()
         if self._reader is not self._writer:
             await self._reader.close()
         await self._writer.close()
@@ -269,7 +268,7 @@ class SqliteStore:
 
     # Inside a transaction
 
-    def _add(self, db: Database, info: SessionInfo, state: SessionState) -> tuple[int, Claim]:
+    def _add(self, db: Database, info: SessionInfo, state: bytes) -> tuple[int, Claim]:
         row = db.row(
             "add_session",
             id=info.id,
@@ -281,7 +280,7 @@ class SqliteStore:
             listed=info.messages > 0,
             archived=info.archived,
             messages=info.messages,
-            state=msgspec.json.encode(state),
+            state=state,
             owner=self._owners.me,
         )
         assert row
@@ -337,10 +336,16 @@ def _row(db: Database, session: str) -> tuple[Any, ...]:
     return row
 
 
-def _make_private(path: Path) -> None:
+def _make_private(path: Path, turns: Path) -> None:
     """Make the directory and the file of a store so that only the user can read them."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.touch(mode=0o600, exist_ok=True)
+    if (
+        turns.exists() and path.exists() and path.stat().st_size == 0
+    ):  # turns have been, so the file had something in it
+        raise StoreDamaged(
+            f"The session store {path} has lost all its data. Restore a backup, or remove it to begin anew"
+        )
+    make_directory(path.parent)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def _now() -> int:
