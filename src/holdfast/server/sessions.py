@@ -48,8 +48,9 @@ class Sessions:
         self.host.check_login()
         engine = await self.host.engine()
         session = await engine.restore(session_id, cwd, additional or ())
-        self.forget(session_id)
+        before = self._watches.get(session_id)
         watch = self._attach(session)
+        _leave(before)  # not earlier: a question it was asked is now put to the new one, not given up
         if replay:
             assert watch.attachment is not None
             async for blocks in watch.attachment.past(engine.store):
@@ -166,10 +167,7 @@ class Sessions:
 
     def forget(self, session_id: str) -> None:
         """Watch a session no more."""
-        watch = self._watches.pop(session_id, None)
-        if watch is not None and watch.attachment is not None:
-            watch.attachment.session.detach(watch.attachment)
-            watch.attachment = None
+        _leave(self._watches.pop(session_id, None))
 
     def leave(self) -> None:
         """Watch nothing any more."""
@@ -212,6 +210,12 @@ class Sessions:
             updates.append({"sessionUpdate": "session_info_update", "title": session.title})
         updates += session.state.latest.values()
         return updates
+
+
+def _leave(watch: Watch | None) -> None:
+    if watch is not None and watch.attachment is not None:
+        watch.attachment.session.detach(watch.attachment)
+        watch.attachment = None
 
 
 def session_info(info: SessionInfo) -> Update:
