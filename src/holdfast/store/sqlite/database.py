@@ -8,6 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import apsw
+import msgspec
 
 from holdfast.errors import StoreDamaged, StoreError, StoreFull, StoreTooNew
 
@@ -38,12 +39,16 @@ class Database:
         self._queries = queries()
         with self.explained():
             self._db = apsw.Connection(path, vfs=vfs)
-            self._db.set_busy_timeout(BUSY_MS)
-            self._check()
-            self._db.pragma("journal_mode", "wal")
-            self._db.pragma("synchronous", "full")
-            self._db.pragma("foreign_keys", 1)
-            self._migrate()
+            try:
+                self._db.set_busy_timeout(BUSY_MS)
+                self._check()
+                self._db.pragma("journal_mode", "wal")
+                self._db.pragma("synchronous", "full")
+                self._db.pragma("foreign_keys", 1)
+                self._migrate()
+            except BaseException:
+                self._db.close(force=True)
+                raise
 
     def run(self, name: str, /, **bindings: object) -> None:
         """Run a query for what it does."""
@@ -80,7 +85,7 @@ class Database:
             yield
         except apsw.FullError as e:
             raise StoreFull("There is no space left for the sessions. Nothing was changed; free some, try again") from e
-        except (apsw.CorruptError, apsw.NotADBError) as e:
+        except (apsw.CorruptError, apsw.NotADBError, msgspec.DecodeError) as e:
             raise StoreDamaged(
                 f"The session store {self._path} is damaged ({e}). Nothing was changed in it. Keep a copy of the file "
                 "and of those beside it; restore a backup, or choose another place for the store"
@@ -91,6 +96,8 @@ class Database:
             raise StoreError(f"The session store {self._path} cannot be opened for writing ({e})") from e
         except apsw.IOError as e:
             raise StoreError(f"The session store cannot be read or written ({e}). Nothing was changed") from e
+        except apsw.Error as e:
+            raise StoreError(f"The session store cannot do that ({e}). Nothing was changed") from e
 
     def vacuum(self) -> None:
         """Give back the space of what was deleted."""
@@ -103,8 +110,10 @@ class Database:
         self._db.close()
 
     def _check(self) -> None:
+        # In this order: another process may be making the store, and it writes both at once.
+        has_schema = self._db.pragma("schema_version") != 0
         application = self._db.pragma("application_id")
-        if application not in (0, APPLICATION_ID) or (application == 0 and self._db.pragma("schema_version")):
+        if application not in (0, APPLICATION_ID) or (application == 0 and has_schema):
             raise StoreError(f"{self._path} is a database, but not one of Holdfast's; choose another place")
         version, newest = self._db.pragma("user_version"), len(migrations())
         if version > newest:

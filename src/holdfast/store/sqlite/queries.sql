@@ -157,7 +157,7 @@ DELETE FROM history WHERE session = :n AND segment = :segment;
 DELETE FROM session WHERE n = :n;
 
 -- name: old_sessions
-SELECT id FROM session WHERE updated_at < :before AND prompt IS NULL ORDER BY updated_at;
+SELECT id FROM session WHERE updated_at < :before ORDER BY updated_at;
 
 -- name: get_setting
 SELECT value FROM setting WHERE name = :name;

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.model import Line, searchable
+from holdfast.model import event_from, fold, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from holdfast.model import Line
     from holdfast.store.sqlite.database import Database
 
 _SAID = (b'{"sessionUpdate":"user_message"', b'{"sessionUpdate":"agent_message"')
@@ -101,7 +102,7 @@ def copy_history(db: Database, n: int, copy: int, up_to: str | None) -> bool:
     position, lines = end
     db.run("copy_history", n=n, copy=copy, last=position - 1)
     db.run("count_copied_lines", n=copy)
-    extend_history(db, copy, [Line(line, searchable([line])) for line in lines])
+    extend_history(db, copy, lines_of(fold(lines, complete=False)))
     return True
 
 
@@ -124,8 +125,8 @@ def _end_of(db: Database, n: int, key: str) -> tuple[int, list[bytes]] | None:
 
 
 def _is_about(line: bytes, key: str) -> bool:
-    update = msgspec.json.decode(line)
-    return key in (update.get("messageId"), update.get("toolCallId"))
+    event = event_from(msgspec.json.decode(line), line)
+    return event.key == key and event.rule.key in ("messageId", "toolCallId")
 
 
 def count_messages(db: Database, n: int) -> int:

@@ -174,13 +174,10 @@ class SqliteStore:
                 taken = db.row("take_session", n=row[0], owner=self._owners.me)
                 assert taken
                 # Inside: whoever cannot read what the broken turn has said must not keep others from it.
-                record = read_session(row)._replace(epoch=taken[0])
-            n, turn, prompt = row[0], row[12], row[13]
-            if prompt is None:
-                self._logs.forget(n, turn)  # its process may have died just before it did so
-                return Claimed(Claim(session, taken[0]), record, None)
-            accepted = prompt.split(b"\n") if prompt else []
-            return Claimed(Claim(session, taken[0]), record, Broken([*accepted, *self._logs.read(n, turn)]))
+                record, broken = read_session(row), self._broken(row)
+            if broken is None:
+                self._logs.forget(row[0], row[12])  # its process may have died just before it did so
+            return Claimed(Claim(session, taken[0]), record._replace(epoch=taken[0]), broken)
 
         return await self._writer.run(work)
 
@@ -192,6 +189,13 @@ class SqliteStore:
                 db.run("release_session", **claim_of(claim))
 
         await self._writer.run(work)
+
+    def _broken(self, row: tuple[Any, ...]) -> Broken | None:
+        n, turn, prompt = row[0], row[12], row[13]
+        if prompt is None:
+            return None
+        accepted: list[bytes] = prompt.split(b"\n") if prompt else []
+        return Broken(accepted + self._logs.read(n, turn))
 
     def _refuse_if_running(self, row: tuple[Any, ...]) -> None:
         owner = row[11]
