@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.timeout(120)  # each of its commands takes seconds on a busy machine
+
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Stage]:
