@@ -162,7 +162,8 @@ async def test_a_fork_taken_at_any_tick_has_every_entry_once_and_in_order(place:
         await run(engine, session, "say before")
         for ticks in range(40):
             turn = begin(engine, session, "say x", "tick", f"call c{ticks} Read", "tick", f"done c{ticks}", "say y")
-            for _ in range(ticks):
+            await turn.accepted
+            for _ in range(ticks // 2):
                 await asyncio.sleep(0)
             fork = await engine.fork(session.id, CWD)
             await ended(turn)

@@ -211,6 +211,28 @@ async def test_opening_a_session_many_times_at_once_opens_it_once(place: Path) -
             await asyncio.gather(*(engine.close(created.id) for _ in range(3)))
 
 
+async def test_whoever_waits_for_a_session_has_it_alone_however_many_others_come_and_go(place: Path) -> None:
+    """Opening and closing overlap nowhere: the agent is told of one after the other, never of two in a row."""
+    agent = ScriptedAgent()
+    async with engine_at(place, agent) as engine:
+        sessions = [(await engine.create(CWD)).id for _ in range(3)]
+        agent.told.clear()
+
+        async def come_and_go(at: int) -> None:
+            for n in range(30):
+                session_id = sessions[(at + n) % len(sessions)]
+                await engine.close(f"sess_{at}_{n}")  # somebody else's business
+                await (engine.close(session_id) if n % 2 else engine.restore(session_id, CWD))
+                for _ in range(at % 3):
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*(come_and_go(at) for at in range(12)))
+        for session_id in sessions:
+            told = [what for what, about in agent.told if about == session_id]
+            assert told == ["closed", "opened"] * (len(told) // 2) + ["closed"] * (len(told) % 2)
+            assert len(told) > 10
+
+
 async def test_in_two_processes_a_session_moves_is_refused_and_is_taken_from_the_dead(place: Path) -> None:
     async with engine_process(place) as first, engine_process(place) as second:
         session = await first.do("create")

@@ -88,6 +88,8 @@ async def test_whoever_comes_at_any_tick_of_a_turn_sees_everything_once(place: P
         others: list[Recorder] = []
         for ticks in range(0, 60, 3):
             turn = begin(engine, session, script.replace("#", str(ticks)))
+            if ticks % 2:
+                await turn.accepted
             for _ in range(ticks):
                 await asyncio.sleep(0)
             others.append(await watch(engine, session))
