@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.links import PATIENCE, PROGRAMS
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:
@@ -166,6 +171,35 @@ def test_a_signal_that_comes_before_it_serves_is_obeyed_when_it_does() -> None:
     """Between opening stdio and serving, an agent may load its model; the client loses patience."""
     with Wire("agent.py", env={"TERMINATED_EARLY": "yes"}) as wire:
         assert wire.status() == 0
+
+
+def test_a_signal_that_comes_after_it_served_does_not_cut_its_last_work_short() -> None:
+    """Acpx closes stdin and sends SIGTERM 0.2 s later: in the middle of the last commit, perhaps."""
+    with Wire("agent.py", env={"SLOW_SHUTDOWN": ""}) as wire:
+        assert wire.is_alive()
+        wire.close_stdin()
+        assert wire.rest() == []  # its stdout is closed: it serves no more, and has not exited
+        wire.terminate()
+        wire.process.send_signal(signal.SIGINT)
+        assert wire.status(RULE) == 0
+        assert "everything is stored" in wire.errors()
+
+
+def test_an_output_that_takes_nothing_is_an_end_too() -> None:
+    """A full disk, where stdout is a file."""
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.Popen(
+            [sys.executable, str(PROGRAMS / "agent.py")],
+            stdin=subprocess.PIPE,
+            stdout=full,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )
+        assert process.stdin is not None
+        with process.stdin as stdin:
+            stdin.write(request(1, "echo"))
+            stdin.flush()
+            assert process.wait(PATIENCE) == 0
 
 
 def test_what_the_client_said_last_is_done_before_the_end() -> None:

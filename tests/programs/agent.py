@@ -117,8 +117,7 @@ class Agent:
 
     async def peak(self, _params: Raw) -> int:
         """Say how much memory this process ever had, in bytes."""
-        with open("/proc/self/status") as status:  # noqa: PTH123
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+        return peak_memory()
 
     async def serve(self) -> None:
         if not sys.stdin or not sys.stdin.isatty():
@@ -130,6 +129,16 @@ class Agent:
             for _ in range(10):  # the loop hears of it before anybody serves
                 await asyncio.sleep(0)
         await self.peer.run()
+        if "SLOW_SHUTDOWN" in os.environ:
+            await asyncio.sleep(0.3)
+            print("everything is stored", file=sys.stderr)
+        if "REPORT_PEAK" in os.environ:
+            print("peak", peak_memory(), file=sys.stderr)
+
+
+def peak_memory() -> int:
+    with open("/proc/self/status") as status:  # noqa: PTH123
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
 EARLY_STDOUT = sys.stdout

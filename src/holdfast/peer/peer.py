@@ -116,6 +116,7 @@ class Peer:
         self._calls: dict[Id, Call] = {}
         self._work: dict[asyncio.Task[None], Call] = {}
         self._awaited: Message | None = None  # whose handler the dispatcher waits for
+        self._idle = False  # whether the dispatcher waits for something to do
         self._waiting: dict[Id, bool] = {}  # requests in the inbox; True once cancelled there
         self._running: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -148,6 +149,8 @@ class Peer:
         future: asyncio.Future[Raw] = self._loop.create_future()
         self._pending[id_] = Pending(future, _handled.get())
         self._send(encoded)
+        if len(self._pending) == 1:
+            self._transport.flush()  # nothing is under way that it could share a system call with
         try:
             raw = await future
         except asyncio.CancelledError:
@@ -292,12 +295,13 @@ class Peer:
             elif type(frame) is Malformed:
                 if seen.strip(b" \t\r"):  # a blank line says nothing
                     inbox.append(frame)
-            elif not self._overtakes(frame):
+            elif not (self._overtakes(frame) or self._at_once(frame)):
                 inbox.append(frame)
         if self._unread > self._limits.unread and not self._paused:
             self._paused = True
             self._transport.pause()
-        self._news.set()
+        if inbox:
+            self._news.set()
 
     def _overtakes(self, message: Message) -> bool:
         """See to what cannot wait for its turn; say whether nothing is left to do when that comes."""
@@ -314,6 +318,18 @@ class Peer:
             if pending is not None and pending.asked is not None and pending.asked is self._awaited:
                 self._release(message)
                 return True
+        return False
+
+    def _at_once(self, message: Message) -> bool:
+        """See to a message now if nothing is before it, to spare it the way through the dispatcher."""
+        if not self._idle or self._inbox or self._transport.unsent > self._limits.unsent:
+            return False
+        if type(message) is Response:
+            self._release(message)
+            return True
+        if type(message) is Request and not self._is_ordered(message):
+            self._begin(message, self._send)
+            return True
         return False
 
     def input_ended(self, reason: ConnectionLost | None) -> None:
@@ -335,7 +351,9 @@ class Peer:
                 if self._ended.is_set():
                     return
                 self._news.clear()
+                self._idle = True
                 await self._news.wait()
+                self._idle = False
                 continue
             frame = inbox.popleft()
             if type(frame) is Notification:
@@ -412,29 +430,38 @@ class Peer:
     # Requests to us
 
     async def _start(self, request: Request, answer: Send) -> None:
-        if self._waiting.pop(request.id, False):
-            answer(encode_error(request.id, CANCELLED))
-            return
-        if len(self._work) >= self._limits.calls:
-            busy = ErrorObject(InternalError.code, f"Too many requests at once; at most {self._limits.calls}")
-            answer(encode_error(request.id, busy))
-            return
-        route = self.routes.requests.get(request.method)
-        ordered = route is not None and route.ordered
-        call = self._calls[request.id] = Call(request, answer)
-        context = self._context.copy()
-        if ordered:
-            context.run(_handled.set, request)
-        task = call.task = self._loop.create_task(self._serve(call, route), name=request.method, context=context)
-        self._work[task] = call
-        task.add_done_callback(self._served)
-        if ordered:
+        ordered = self._is_ordered(request)
+        call = self._begin(request, answer)
+        if call is not None and ordered:
             call.waiter = self._loop.create_future()
             self._awaited = request
             try:
                 await call.waiter
             finally:
                 self._awaited = None
+
+    def _is_ordered(self, request: Request) -> bool:
+        route = self.routes.requests.get(request.method)
+        return route is not None and route.ordered
+
+    def _begin(self, request: Request, answer: Send) -> Call | None:
+        """Set somebody to work on a request, unless it has to be refused."""
+        if self._waiting.pop(request.id, False):
+            answer(encode_error(request.id, CANCELLED))
+            return None
+        if len(self._work) >= self._limits.calls:
+            busy = ErrorObject(InternalError.code, f"Too many requests at once; at most {self._limits.calls}")
+            answer(encode_error(request.id, busy))
+            return None
+        route = self.routes.requests.get(request.method)
+        call = self._calls[request.id] = Call(request, answer)
+        context = self._context.copy()
+        if route is not None and route.ordered:
+            context.run(_handled.set, request)
+        task = call.task = self._loop.create_task(self._serve(call, route), name=request.method, context=context)
+        self._work[task] = call
+        task.add_done_callback(self._served)
+        return call
 
     async def _serve(self, call: Call, route: RequestRoute | None) -> None:
         request = call.request
@@ -449,6 +476,8 @@ class Peer:
         except BaseException as e:  # noqa: BLE001  (a handler that exits or raises a cancellation is answered too)
             encoded = encode_error(request.id, error_for(e, f"The request {request.method}"))
         call.answer(encoded)
+        if len(self._work) == 1:
+            self._transport.flush()  # nobody else is at work who could share a system call with it
 
     def _served(self, task: asyncio.Task[None]) -> None:
         call = self._work.pop(task)
