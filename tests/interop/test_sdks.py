@@ -75,6 +75,7 @@ class Told(NamedTuple):
     peer: Peer
     report: dict[str, Any]
     recorded: list[Recording]
+    complaints: list[str]
 
     @property
     def turns(self) -> list[dict[str, Any]]:
@@ -88,7 +89,7 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     peer = PEERS[request.param]
     stage = Stage(tmp_path_factory.mktemp(request.param), "demo")
     report = stage.play(peer, PROMPTS, ANSWERS, many=MANY)
-    return Told(peer, report, stage.recordings())
+    return Told(peer, report, stage.recordings(), stage.complaints())
 
 
 @pytest.mark.requirement("A7", "A8", "C10", "D1")
@@ -178,6 +179,12 @@ def test_a_fork_goes_its_own_way(told: Told) -> None:
 def test_a_deleted_session_is_gone_and_its_fork_is_not(told: Told) -> None:
     assert told.report["listed"] == [False, True]
     assert told.report["gone"] == -32002
+
+
+@pytest.mark.requirement("A1", "C4")
+def test_the_agent_complains_of_nothing_but_the_failure_it_was_asked_for(told: Told) -> None:
+    (complaint,) = told.complaints
+    assert "A turn failed" in complaint
 
 
 @pytest.mark.requirement("A1", "C7")

@@ -107,6 +107,11 @@ class Stage:
         """Wait until all agents are gone; give what was written down of them."""
         return recordings(self._recorded)
 
+    def complaints(self) -> list[str]:
+        """Give what the agents have logged, without the traces."""
+        logged = [it.read_text() for it in sorted(self._recorded.glob("*.stderr"))]
+        return [line for it in logged for line in it.splitlines() if " holdfast." in line]
+
     def play(self, peer: Peer, prompts: Sequence[str], answers: Sequence[str], *, many: int = 0) -> dict[str, Any]:
         """Let a client library tell its story; give its report. It may complain of nothing on stderr."""
         plan: dict[str, Any] = {
