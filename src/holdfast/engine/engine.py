@@ -158,15 +158,18 @@ class Engine:
 
     async def _set(self, session: LiveSession, option_id: str, value: OptionValue) -> bool:
         option = next(it for it in self._agent.options if it.id == option_id)
-        before = session.value(option)
-        if before == value:
+        if session.value(option) == value:
             return False
+        before = session.state.options.get(option_id)
         session.state.options[option_id] = value
         told = session.options_update(self._agent.options)  # now: what is set meanwhile is not stored yet
         try:
             await self._save(session, Changes(state=session.state))
         except BaseException:
-            session.state.options[option_id] = before
+            if before is None:
+                del session.state.options[option_id]
+            else:
+                session.state.options[option_id] = before
             raise
         session.publish(told)
         return True
