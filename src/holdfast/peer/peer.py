@@ -476,6 +476,8 @@ class Peer:
         except BaseException as e:  # noqa: BLE001  (a handler that exits or raises a cancellation is answered too)
             encoded = encode_error(request.id, error_for(e, f"The request {request.method}"))
         call.answer(encoded)
+        if self._awaited is request:
+            self._awaited = None
         if len(self._work) == 1:
             self._transport.flush()  # nobody else is at work who could share a system call with it
 
