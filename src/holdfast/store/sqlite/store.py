@@ -265,10 +265,12 @@ class SqliteStore:
 
     async def close(self) -> None:
         self._logs.close_all()
-        if self._reader is not self._writer:
-            await self._reader.close()
-        await self._writer.close()
-        self._owners.close()
+        try:
+            if self._reader is not self._writer:
+                await self._reader.close()
+            await self._writer.close()
+        finally:
+            self._owners.close()
 
     # Inside a transaction
 
