@@ -13,6 +13,7 @@ from holdfast.cli.loading import load_agent
 from holdfast.errors import UsageError
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
+from holdfast.tracing import TraceFilter
 
 if TYPE_CHECKING:
     import argparse
@@ -25,8 +26,10 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
         logging.basicConfig(
             level=arguments.log_level.upper(),
             filename=arguments.log_file,
-            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+            format="%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s",
         )
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(TraceFilter())
     except OSError as e:
         raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
     with _nothing_printed():

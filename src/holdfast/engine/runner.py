@@ -139,7 +139,7 @@ class Runner:
 
     async def _perform(self, turn: Turn) -> TurnEnd:
         """Let the agent do its work, however long that takes, and say how it ended."""
-        task = asyncio.get_running_loop().create_task(self._agent_work(turn), name="turn")
+        task = asyncio.get_running_loop().create_task(self._agent_work(turn), name="turn", context=turn.context)
         turn.work(task)
         await turn.over
         if not task.done():
@@ -154,7 +154,7 @@ class Runner:
         if task.cancelled():
             return TurnEnd("error", "The agent cancelled itself")
         if failure is not None:
-            return TurnEnd("error", _explain(failure))
+            return TurnEnd("error", turn.context.run(_explain, failure))
         return TurnEnd(task.result() or "end_turn")
 
     def _forget(self, task: asyncio.Task[StopReason | None]) -> None:

@@ -11,6 +11,7 @@ from holdfast.agent.performer import commands_update
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.model import ArchiveFilter, checked_prompt, event_from
 from holdfast.server.watch import Watch, encode_plain
+from holdfast.tracing import note_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,8 +80,9 @@ class Sessions:
 
     # Talking
 
-    async def prompt(self, session_id: str, blocks: Sequence[Update]) -> Turn:
+    async def prompt(self, session_id: str, blocks: Sequence[Update], meta: dict[str, Any] | None) -> Turn:
         """Put a prompt in line, in a session this connection has open or had open."""
+        note_trace(meta)
         self.host.check_login()
         checked_prompt(blocks, self.host.agent.accepts)
         session = await self.opened(session_id)

@@ -149,7 +149,7 @@ class Version2:
 
     async def _prompt(self, it: shapes.Prompt) -> Update:
         """Acknowledge a prompt once it is part of the conversation (C3)."""
-        turn = await self._sessions.prompt(it.session_id, it.prompt)
+        turn = await self._sessions.prompt(it.session_id, it.prompt, it.meta)
         try:
             return {"messageId": await asyncio.shield(turn.accepted)}
         except asyncio.CancelledError:
