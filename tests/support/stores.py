@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -33,6 +34,10 @@ class Place:
     @property
     def lasts(self) -> bool:
         return self.path != ":memory:"
+
+    def beside(self, kind: str) -> list[Path]:
+        """Find the files it keeps beside the database."""
+        return list(Path(f"{self.path}.{kind}").iterdir())
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
