@@ -9,6 +9,7 @@ from bench.rows import (
     durable,
     finding,
     idling,
+    items,
     lagging,
     long_line,
     receiving,
@@ -38,6 +39,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     finding.PAGES,
     finding.SEARCH,
     idling.IDLE,
+    items.APPEND,
     demo.DEMO_START,
     demo.DEMO_STREAM,
 )
