@@ -85,7 +85,7 @@ class Database:
             yield
         except apsw.FullError as e:
             raise StoreFull("There is no space left for the sessions. Nothing was changed; free some, try again") from e
-        except (apsw.CorruptError, apsw.NotADBError, msgspec.DecodeError) as e:
+        except (apsw.CorruptError, apsw.NotADBError, msgspec.DecodeError, UnicodeDecodeError) as e:
             raise StoreDamaged(
                 f"The session store {self._path} is damaged ({e}). Nothing was changed in it. Keep a copy of the file "
                 "and of those beside it; restore a backup, or choose another place for the store"

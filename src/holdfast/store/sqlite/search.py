@@ -7,6 +7,7 @@ import unicodedata
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+import apsw
 import msgspec
 
 from holdfast.model import event_from, searchable
@@ -59,6 +60,8 @@ def _line_hit(db: Database, info: SessionInfo, segment: int, line: int, wanted: 
     row = db.row("get_segment", id=segment)
     assert row
     stored: list[bytes] = row[0].split(b"\n")[line:]
+    if not stored:
+        raise apsw.CorruptError("a line that words were found in is not there")
     first = _event(stored[0])
     text = searchable(takewhile(lambda it: _is_same(_event(it), first), stored))
     return Hit(info, first.kind, first.key, text, marks(text, wanted))

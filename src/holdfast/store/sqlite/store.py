@@ -344,9 +344,8 @@ def _row(db: Database, session: str) -> tuple[Any, ...]:
 
 def _make_private(path: Path, turns: Path) -> None:
     """Make the directory and the file of a store so that only the user can read them."""
-    if (
-        turns.exists() and path.exists() and path.stat().st_size == 0
-    ):  # turns have been, so the file had something in it
+    # Where there were turns there was something in the file. One byte is as good as none to SQLite.
+    if turns.exists() and path.exists() and path.stat().st_size <= 1:
         raise StoreDamaged(
             f"The session store {path} has lost all its data. Restore a backup, or remove it to begin anew"
         )
