@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import random
 from typing import TYPE_CHECKING
@@ -215,3 +216,19 @@ async def test_while_sessions_change_none_comes_twice_and_none_that_did_not_move
                         pass
         assert len(seen) == len(set(seen))
         assert [it for it in seen if it not in moved] == [it for it in before if it not in moved]
+
+
+@pytest.mark.requirement("B16")
+async def test_a_session_that_is_put_away_while_all_are_listed_is_listed_once(lasting: Place) -> None:
+    async with lasting.open() as store, lasting.open() as other:
+        claims = [await talked(store, CWD, str(n)) for n in range(3)]
+        expected = [it.session for it in reversed(claims)]
+
+        async def put_away_and_take_out() -> None:
+            for n in range(500):
+                await store.save(claims[1], Changes(archived=n % 2 == 0))
+
+        busy = asyncio.create_task(put_away_and_take_out())
+        while not busy.done():
+            assert await walk(other, archived="include") == expected
+        await busy

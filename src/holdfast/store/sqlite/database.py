@@ -79,6 +79,16 @@ class Database:
             raise
 
     @contextmanager
+    def snapshot(self) -> Generator[None]:
+        """Read: all queries see the same moment."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if not self._db.get_autocommit():
+                self._db.execute("ROLLBACK")
+
+    @contextmanager
     def explained(self) -> Generator[None]:
         """Say what a database error means for the user, and what to do about it."""
         try:

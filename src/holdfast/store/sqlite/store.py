@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
 
-from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, SessionNotFound, StoreDamaged
+from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, StoreDamaged
 from holdfast.model import Page
 from holdfast.store.port import Broken, Changes, Claim, Claimed
-from holdfast.store.sqlite import cursors, search, segments
+from holdfast.store.sqlite import cursors, rows, search, segments
 from holdfast.store.sqlite.files import explained, make_directory
 from holdfast.store.sqlite.owners import Owners
-from holdfast.store.sqlite.rows import read_info, read_session
 from holdfast.store.sqlite.turns import TurnLogs
 from holdfast.store.sqlite.worker import Worker
 
@@ -83,12 +81,12 @@ class SqliteStore:
 
         def work(db: Database) -> Claim:
             with db.transaction():
-                return self._add(db, info, encoded)[1]
+                return rows.add_session(db, info, encoded, self._owners.me)[1]
 
         return await self._writer.run(work)
 
     async def get(self, session: str) -> Record:
-        return await self._reader.run(lambda db: read_session(_row(db, session)))
+        return await self._reader.run(lambda db: rows.read_session(rows.find_session(db, session)))
 
     async def list(self, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int) -> Page:
         after = cursors.verify(cursor, self._key, cwd, archived)[:2] if cursor is not None else cursors.START
@@ -98,24 +96,25 @@ class SqliteStore:
             bindings: dict[str, Any] = {"updated_at": after[0], "n": after[1], "limit": limit + 1}
             if cwd is not None:
                 bindings["cwd"] = cwd
-            rows: list[Any] = []
-            for name in names:
-                rows += db.rows(f"list_{name}" if cwd is None else f"list_{name}_in", **bindings)
-            rows.sort(key=lambda row: (row[6], row[0]), reverse=True)
-            found = tuple(read_info(row) for row in rows[:limit])
-            if len(rows) <= limit:
-                return Page(found, None)
-            last = rows[limit - 1]
-            return Page(found, cursors.sign(cursors.Place(last[6], last[0], cwd, archived), self._key))
+            found: list[Any] = []
+            with db.snapshot():
+                for name in names:
+                    found += db.rows(f"list_{name}" if cwd is None else f"list_{name}_in", **bindings)
+            found.sort(key=lambda row: (row[6], row[0]), reverse=True)
+            page = tuple(rows.read_info(row) for row in found[:limit])
+            if len(found) <= limit:
+                return Page(page, None)
+            last = found[limit - 1]
+            return Page(page, cursors.sign(cursors.Place(last[6], last[0], cwd, archived), self._key))
 
         return await self._reader.run(work)
 
     async def save(self, claim: Claim, changes: Changes) -> None:
-        state = _encoded(changes)
+        state = rows.encoded(changes)
 
         def work(db: Database) -> None:
             with db.transaction():
-                self._change(db, self._checked(db, db.row("check_claim", **claim_of(claim)), claim), changes, state)
+                rows.change_session(db, self._checked(db, rows.check(db, claim), claim), changes, state)
 
         await self._writer.run(work)
 
@@ -126,8 +125,8 @@ class SqliteStore:
 
         def work(db: Database) -> Claim:
             with db.transaction():
-                source = self._checked(db, db.row("check_claim", **claim_of(claim)), claim)
-                n, forked = self._add(db, info, encoded)
+                source = self._checked(db, rows.check(db, claim), claim)
+                n, forked = rows.add_session(db, info, encoded, self._owners.me)
                 if not segments.copy_history(db, source, n, up_to):
                     raise InvalidParams(f"The session has no message or tool call {up_to!r}")
                 if up_to is not None:
@@ -143,7 +142,7 @@ class SqliteStore:
                 row = db.row("get_session", id=session)
                 if row is not None:
                     self._refuse_if_running(row)
-                    self._delete(db, row[0])
+                    rows.delete_session(db, row[0])
             if row is not None:
                 self._logs.forget(row[0], row[12])
 
@@ -157,7 +156,7 @@ class SqliteStore:
                     row = db.row("get_session", id=session)
                     if row is None or row[6] >= before or (row[11] and self._owners.is_alive(row[11])):
                         continue
-                    self._delete(db, row[0])
+                    rows.delete_session(db, row[0])
                 self._logs.forget(row[0], row[12])
                 deleted += 1
             return deleted
@@ -169,12 +168,12 @@ class SqliteStore:
     async def claim(self, session: str) -> Claimed:
         def work(db: Database) -> Claimed:
             with db.transaction():
-                row = _row(db, session)
+                row = rows.find_session(db, session)
                 self._refuse_if_running(row)
                 taken = db.row("take_session", n=row[0], owner=self._owners.me)
                 assert taken
                 # Inside: whoever cannot read what the broken turn has said must not keep others from it.
-                record, broken = read_session(row), self._broken(row)
+                record, broken = rows.read_session(row), self._broken(row)
             if broken is None:
                 self._logs.forget(row[0], row[12])  # its process may have died just before it did so
             return Claimed(Claim(session, taken[0]), record._replace(epoch=taken[0]), broken)
@@ -186,7 +185,7 @@ class SqliteStore:
 
         def work(db: Database) -> None:
             with db.transaction():
-                db.run("release_session", **claim_of(claim))
+                db.run("release_session", **rows.claim_of(claim))
 
         await self._writer.run(work)
 
@@ -208,14 +207,14 @@ class SqliteStore:
     # Turns
 
     async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes) -> TurnFile | NoFile:
-        state = _encoded(changes)
+        state = rows.encoded(changes)
 
         def work(db: Database) -> TurnFile | NoFile:
             try:
                 with db.transaction():
-                    row = db.row("begin_turn", **claim_of(claim), prompt=b"\n".join(lines), now=_now())
+                    row = db.row("begin_turn", **rows.claim_of(claim), prompt=b"\n".join(lines), now=_now())
                     n = self._checked(db, row, claim)
-                    self._change(db, n, changes, state)
+                    rows.change_session(db, n, changes, state)
                     assert row
                     log = self._logs.begin(claim, n, row[1])
             except BaseException:
@@ -226,14 +225,14 @@ class SqliteStore:
         return await self._writer.run(work)
 
     async def seal(self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int) -> None:
-        state = _encoded(changes)
+        state = rows.encoded(changes)
 
         def work(db: Database) -> None:
             with db.transaction():
-                row = db.row("end_turn", **claim_of(claim), messages=messages, now=_now())
+                row = db.row("end_turn", **rows.claim_of(claim), messages=messages, now=_now())
                 n = self._checked(db, row, claim)
                 segments.extend_history(db, n, lines)
-                self._change(db, n, changes, state)
+                rows.change_session(db, n, changes, state)
             assert row
             self._logs.close(claim)
             self._logs.forget(n, row[1])
@@ -243,7 +242,7 @@ class SqliteStore:
     # Reading
 
     async def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
-        n = (await self._reader.run(lambda db: _row(db, session)))[0]
+        n = (await self._reader.run(lambda db: rows.find_session(db, session)))[0]
         after, size = -1, FIRST_READ_BYTES
         while lines > 0:
 
@@ -272,74 +271,13 @@ class SqliteStore:
         finally:
             self._owners.close()
 
-    # Inside a transaction
-
-    def _add(self, db: Database, info: SessionInfo, state: bytes) -> tuple[int, Claim]:
-        row = db.row(
-            "add_session",
-            id=info.id,
-            cwd=info.cwd,
-            additional=msgspec.json.encode(info.additional).decode(),
-            title=None,
-            created_at=info.created_at,
-            updated_at=info.updated_at,
-            listed=info.messages > 0,
-            archived=info.archived,
-            messages=info.messages,
-            state=state,
-            owner=self._owners.me,
-        )
-        assert row
-        if info.title:
-            self._set_title(db, row[0], info.title)
-        return row[0], Claim(info.id, row[1])
-
-    def _change(self, db: Database, n: int, changes: Changes, state: bytes | None) -> None:
-        if state is not None:
-            db.run("set_state", n=n, state=state)
-        if changes.title is not UNSET:
-            self._set_title(db, n, changes.title)
-        if changes.archived is not UNSET:
-            db.run("set_archived", n=n, archived=changes.archived)
-        if changes.additional is not UNSET:
-            db.run("set_additional", n=n, additional=msgspec.json.encode(changes.additional).decode())
-
-    def _set_title(self, db: Database, n: int, title: str | None) -> None:
-        row = db.row("get_title_doc", n=n)
-        if row and row[0] is not None:
-            segments.delete_words(db, row[0])
-        doc = segments.add_words(db, title, session=n) if title else None
-        db.run("set_title", n=n, title=title, doc=doc)
-
-    def _delete(self, db: Database, n: int) -> None:
-        self._set_title(db, n, None)
-        segments.delete_history(db, n)
-        db.run("delete_session", n=n)
-
     def _checked(self, db: Database, row: tuple[Any, ...] | None, claim: Claim) -> int:
         """Make sure that the claim held; find out why where it did not (P4)."""
         if row is not None:
             return row[0]
-        current = _row(db, claim.session)
+        current = rows.find_session(db, claim.session)
         where = self._owners.describe(current[11]) if current[11] else "another process"
         raise SessionMoved(f"This session was taken over by {where}; load it again to go on with it here")
-
-
-def _encoded(changes: Changes) -> bytes | None:
-    """Encode a state before a thread has it: its owner may go on changing it."""
-    return None if changes.state is UNSET else msgspec.json.encode(changes.state)
-
-
-def claim_of(claim: Claim) -> dict[str, Any]:
-    """Give the bindings that check a claim."""
-    return {"id": claim.session, "epoch": claim.epoch}
-
-
-def _row(db: Database, session: str) -> tuple[Any, ...]:
-    row = db.row("get_session", id=session)
-    if row is None:
-        raise SessionNotFound(session)
-    return row
 
 
 def _make_private(path: Path, turns: Path) -> None:
