@@ -277,6 +277,7 @@ class Peer:
     def lines_received(self, lines: Sequence[Line]) -> None:
         """Take what arrived; see to what overtakes, queue the rest."""
         inbox, urgent = self._inbox, self.routes.urgent
+        nothing_before = self._idle and not inbox
         for line in lines:
             if type(line) is Oversized:
                 frame, seen = oversized(line.head, line.tail, line.limit), line.head
@@ -295,13 +296,19 @@ class Peer:
             elif type(frame) is Malformed:
                 if seen.strip(b" \t\r"):  # a blank line says nothing
                     inbox.append(frame)
-            elif not (self._overtakes(frame) or self._at_once(frame)):
-                inbox.append(frame)
+            elif not self._overtakes(frame):
+                if nothing_before and not inbox and self._at_once(frame):
+                    nothing_before = False  # one at a time: the next waits until this one has run to its first wait
+                else:
+                    inbox.append(frame)
+        if not inbox:
+            if self._idle:
+                self._unread = 0  # nobody else will: the dispatcher sleeps on
+            return
         if self._unread > self._limits.unread and not self._paused:
             self._paused = True
             self._transport.pause()
-        if inbox:
-            self._news.set()
+        self._news.set()
 
     def _overtakes(self, message: Message) -> bool:
         """See to what cannot wait for its turn; say whether nothing is left to do when that comes."""
@@ -322,7 +329,7 @@ class Peer:
 
     def _at_once(self, message: Message) -> bool:
         """See to a message now if nothing is before it, to spare it the way through the dispatcher."""
-        if not self._idle or self._inbox or self._transport.unsent > self._limits.unsent:
+        if self._transport.unsent > self._limits.unsent:
             return False
         if type(message) is Response:
             self._release(message)
