@@ -177,13 +177,16 @@ class Engine:
 
     async def rename(self, session: LiveSession, title: str | None, *, by: Literal["user", "agent"] = "user") -> None:
         """Give a session a title; None takes it away. One made of a prompt never comes in its place (B17)."""
-        before, session.state.title_by = session.state.title_by, by
+        before = session.title, session.state.title_by
+        session.title, session.state.title_by = title, by
         try:
             await self._save(session, Changes(title=title, state=session.state))
         except BaseException:
-            session.state.title_by = before
+            if session.title == title:
+                session.title, session.state.title_by = before
             raise
-        session.title = title
+        if session.title != title:
+            return  # its turn has given it another one since
         told: Update = {"sessionUpdate": "session_info_update", "title": title}
         if session.turn is not None and session.turn.running:
             session.turn.emit_update(told)  # its end must not bring back a title that it gave before
