@@ -1,7 +1,7 @@
 """Messages appended one by one and loaded again, against what other frameworks keep sessions with.
 
-All of them commit each item with SQLite's full synchronisation: one sync an item, everywhere. Ours are whole turns of
-the engine, a prompt and an answer, found by search afterwards.
+A trace shows one sync an item for ours, `openai-agents` and `langgraph`; `google-adk` was not traced. Ours are whole
+turns of the engine, a prompt and an answer, found by search afterwards.
 """
 
 from __future__ import annotations
