@@ -176,7 +176,7 @@ async def test_what_one_process_does_another_sees_at_once(place: Place) -> None:
 async def test_a_store_may_be_made_by_many_processes_at_once(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         crowd = [await stack.enter_async_context(neighbour()) for _ in range(4)]
-        for round_ in range(20):
+        for round_ in range(15):
             for it in crowd:
                 it.tell("open", text=str(tmp_path / str(round_) / "sessions.db"))
             for it in crowd:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ class Database:
             try:
                 self._db.set_busy_timeout(BUSY_MS)
                 self._check()
-                self._db.pragma("journal_mode", "wal")
+                self._use_log()
                 self._db.pragma("synchronous", "full")
                 self._db.pragma("foreign_keys", 1)
                 self._migrate()
@@ -131,6 +132,19 @@ class Database:
                 f"{self._path} was written by a newer Holdfast (format {version}, this one knows {newest}); "
                 "upgrade Holdfast, or choose another place for the store"
             )
+
+    def _use_log(self) -> None:
+        """Have a write-ahead log. SQLite does not wait for others that make the same store just now, so we do."""
+        deadline = time.monotonic() + BUSY_MS / 1_000
+        while True:
+            try:
+                self._db.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+            else:
+                return
 
     def _migrate(self) -> None:
         """Bring the schema up to date, one numbered file after the other, all of them or none."""
