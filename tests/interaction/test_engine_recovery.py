@@ -115,6 +115,24 @@ async def test_the_agent_sees_that_the_last_turn_was_interrupted_until_the_next_
     assert looking.seen == [True, False]
 
 
+@pytest.mark.requirement("B10")
+async def test_recovering_a_session_is_no_activity_in_it(place: Path, tmp_path: Path) -> None:
+    agent = ScriptedAgent()
+    async with engine_at(place, agent) as engine:
+        broken, other = await engine.create(CWD), await engine.create(CWD)
+        turn = begin(engine, broken, "say a", "wait gate")
+        await agent.at("gate")
+        await run(engine, other, "say b")
+        left = disk_as_of_now(place, tmp_path / "left")
+        agent.gates["gate"].set()
+        await ended(turn)
+    async with engine_at(left) as engine:
+        before = [(it.id, it.updated_at) for it in (await engine.list()).sessions]
+        assert [it for it, _ in before] == [other.id, broken.id]
+        await engine.restore(broken.id, CWD)
+        assert [(it.id, it.updated_at) for it in (await engine.list()).sessions] == before
+
+
 @pytest.mark.parametrize("how", ["restore", "fork", "archive", "rename", "delete"])
 async def test_a_broken_session_is_recovered_by_whatever_touches_it_first(
     place: Path, tmp_path: Path, how: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,6 +107,20 @@ async def test_a_title_the_user_gives_while_a_turn_runs_is_not_undone_by_its_end
     async with engine_at(left) as engine:  # nor by a kill
         assert (await engine.restore(session.id, CWD)).title == "User's"
         assert await listed_title(engine) == "User's"
+
+
+async def test_titles_given_at_the_same_time_end_with_the_one_that_was_shown_last(place: Path) -> None:
+    async with engine_at(place) as engine:
+        session = await engine.create(CWD)
+        recorder = await watch(engine, session)
+        for ticks in range(24):
+            turn = begin(engine, session, "tick", f"title Agent's {ticks}", "tick")
+            await turn.accepted
+            for _ in range(ticks // 2):
+                await asyncio.sleep(0)
+            await asyncio.gather(engine.rename(session, f"User's {ticks}"), ended(turn))
+            shown = recorder.updates("session_info_update")[-1]["title"]
+            assert session.title == await listed_title(engine) == shown
 
 
 async def test_a_title_the_agent_gave_in_a_turn_survives_a_kill(place: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ async def test_whoever_comes_at_any_tick_of_a_turn_sees_everything_once(place: P
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
         first = await watch(engine, session)
-        script = "say 0 \ntick\ncall c# Read\nsay 1 \noutput c# x\ntick\nplan p\nsay 2 \ntick\nsay 3"
+        script = "say 0 \ntick\ncall c# Read\nsay 1 \noutput c# x\ntick\nplan p\nsay 2 \ntick\nsay 3\nstop refusal"
         others: list[Recorder] = []
         for ticks in range(0, 60, 3):
             turn = begin(engine, session, script.replace("#", str(ticks)))

@@ -85,7 +85,7 @@ class Runner:
             return
         async with left.sealing:
             if session.unsealed is left:
-                await self._store.seal(session.claim, left.lines, left.changes, messages=left.messages)
+                await self._store.seal(session.claim, left.lines, left.changes, messages=left.messages, late=True)
                 session.lines += len(left.lines)
                 session.unsealed = None
                 session.show(left.unshown)

@@ -51,7 +51,8 @@ RETURNING n, turn;
 
 -- name: end_turn
 UPDATE session
-SET prompt = NULL, updated_at = max(updated_at + 1, :now), messages = messages + :messages
+SET prompt = NULL, messages = messages + :messages,
+    updated_at = CASE WHEN :late THEN updated_at ELSE max(updated_at + 1, :now) END
 WHERE id = :id AND epoch = :epoch
 RETURNING n, turn;
 

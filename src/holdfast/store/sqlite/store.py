@@ -224,12 +224,14 @@ class SqliteStore:
 
         return await self._writer.run(work)
 
-    async def seal(self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int) -> None:
+    async def seal(
+        self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int, late: bool = False
+    ) -> None:
         state = rows.encoded(changes)
 
         def work(db: Database) -> None:
             with db.transaction():
-                row = db.row("end_turn", **rows.claim_of(claim), messages=messages, now=_now())
+                row = db.row("end_turn", **rows.claim_of(claim), messages=messages, now=_now(), late=late)
                 n = self._checked(db, row, claim)
                 segments.extend_history(db, n, lines)
                 rows.change_session(db, n, changes, state)
