@@ -12,15 +12,19 @@ import itertools
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import apsw
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    import random
+    from collections.abc import Callable, Generator
 
 Operation: TypeAlias = Literal["open", "read", "write", "sync", "truncate", "delete"]
 Fault: TypeAlias = Literal["full", "io"]
+
+SECTOR = 512
+"""A disk writes this much at once, or not at all."""
 
 _numbers = itertools.count()
 
@@ -96,6 +100,128 @@ class FailingDisk(Disk):
         failure: Any = error("the test's disk fails")
         failure.extendedresult = CODES[operation]
         raise failure
+
+
+class Moment(NamedTuple):
+    """What a disk holds at one moment: by path, what is safe, and what was written but not synced since."""
+
+    files: dict[str, tuple[bytes, tuple[Write, ...]]]
+    ghosts: dict[str, bytes]
+    """What was deleted, but may come back: nobody has synced the directory since."""
+
+    def lose_power(self, chance: random.Random) -> dict[str, bytes]:
+        """Choose what is found on the disk afterwards: of what was not synced, all, nothing, a part or pieces of it."""
+        found = {path: it for path, it in self.ghosts.items() if chance.random() < 0.5}
+        for path, (safe, pending) in self.files.items():
+            data = bytearray(safe)
+            for write in chosen(pending, chance):
+                write.apply(data)
+            found[path] = bytes(data)
+        return found
+
+
+class Write(NamedTuple):
+    """Something written to a file; without data it was cut off there."""
+
+    offset: int
+    data: bytes | None
+
+    def apply(self, content: bytearray) -> None:
+        if self.data is None:
+            del content[self.offset :]
+            return
+        if len(content) < self.offset:
+            content.extend(bytes(self.offset - len(content)))
+        content[self.offset : self.offset + len(self.data)] = self.data
+
+    def sectors(self) -> list[Write]:
+        """Cut it as a disk may that loses power in the middle of it."""
+        if self.data is None:
+            return [self]
+        cuts = range(-(self.offset % SECTOR), len(self.data), SECTOR)
+        pieces = [(max(at, 0), self.data[max(at, 0) : at + SECTOR]) for at in cuts]
+        return [Write(self.offset + at, piece) for at, piece in pieces]
+
+
+def chosen(pending: tuple[Write, ...], chance: random.Random) -> list[Write]:
+    match chance.choice(["none", "all", "beginning", "some", "torn"]):
+        case "none":
+            return []
+        case "all":
+            return list(pending)
+        case "beginning":
+            return list(pending[: chance.randint(0, len(pending))])
+        case "some":
+            return [it for it in pending if chance.random() < 0.5]
+        case _:
+            return [piece for it in pending for piece in it.sectors() if chance.random() < 0.5]
+
+
+class ForgetfulDisk(Disk):
+    """Remembers what was synced and what was not, so that power can be lost at any moment.
+
+    `lies` lets it forget what was synced, too: to see whether anybody would notice.
+    """
+
+    def __init__(self, *, lies: bool = False) -> None:
+        super().__init__()
+        self.notice: Callable[[Operation, str], None] = lambda operation, path: None
+        """Is told of every operation that changes something, when it is done."""
+        self._lies = lies
+        self._safe: dict[str, bytearray] = {}
+        self._pending: dict[str, list[Write]] = {}
+        self._ghosts: dict[str, bytes] = {}
+        self._new: set[str] = set()
+        self._lock = threading.RLock()
+
+    def moment(self) -> Moment:
+        """Hold the moment."""
+        with self._lock:
+            files = {path: (bytes(safe), tuple(self._pending[path])) for path, safe in self._safe.items()}
+            return Moment(files, dict(self._ghosts))
+
+    def opened(self, path: str, *, is_new: bool) -> None:
+        if not path or path.endswith("-shm"):
+            return
+        with self._lock:
+            if is_new or path not in self._safe:
+                self._safe[path] = bytearray() if is_new else bytearray(Path(path).read_bytes())
+                self._pending[path] = []
+            if is_new:
+                self._new.add(path)
+
+    def written(self, path: str, offset: int, data: bytes) -> None:
+        self._change(path, "write", Write(offset, data))
+
+    def truncated(self, path: str, size: int) -> None:
+        self._change(path, "truncate", Write(size, None))
+
+    def _change(self, path: str, operation: Operation, write: Write) -> None:
+        if path in self._pending:
+            with self._lock:
+                self._pending[path].append(write)
+            self.notice(operation, path)
+
+    def synced(self, path: str) -> None:
+        if self._lies or path not in self._pending:
+            return
+        with self._lock:
+            for write in self._pending[path]:
+                write.apply(self._safe[path])
+            self._pending[path].clear()
+            if path in self._new:  # the first sync of a file of its own making is one of the directory, too
+                self._new.discard(path)
+                self._ghosts.clear()
+        self.notice("sync", path)
+
+    def deleted(self, path: str, *, synced: bool) -> None:
+        with self._lock:
+            if path in self._safe:
+                self._ghosts[path] = bytes(self._safe.pop(path))
+                del self._pending[path]
+            if synced:
+                self._ghosts.clear()
+        self.notice("delete", path)
 
 
 class _Vfs(apsw.VFS):

@@ -1,0 +1,17 @@
+"""P2 in short; `python -m tests.torture.power_loss` goes on for longer."""
+
+from __future__ import annotations
+
+import pytest
+from tests.torture.power_loss import trial
+
+ROUNDS = 125
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_was_acknowledged_is_there_after_power_was_lost(seed: int) -> None:
+    assert await trial(ROUNDS, seed) == []
+
+
+async def test_on_a_disk_that_only_pretends_to_sync_something_would_be_lost() -> None:
+    assert len(await trial(30, 1, lies=True)) > 5

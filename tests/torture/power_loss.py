@@ -1,0 +1,353 @@
+"""Power is lost while a store is used: is everything there that was acknowledged?
+
+    python -m tests.torture.power_loss --rounds 20000
+
+A store works on a disk that remembers what was synced and what was not. At random moments, in the middle of whatever
+is being written, the disk is taken as a machine that lost power could find it: all that was synced, and of the rest
+nothing, all, a part, or pieces of sectors. The same with the logs of running turns. From each such disk a store is
+opened; it must hold what had been acknowledged, and of what was under way all or nothing. Prints what was lost; exits
+with 1 if that was anything. To see that the disk is a cruel one, a disk that only pretends to sync is tried as well.
+"""
+
+# ruff: noqa: T201
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+
+import apsw
+import msgspec
+
+from holdfast.errors import HoldfastError, SessionNotFound
+from holdfast.model import SessionState
+from holdfast.store import Changes
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.turns import TurnFile
+from tests.support.disks import ForgetfulDisk
+from tests.support.stores import history, info, message, prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Generator
+
+    from holdfast.store import Claim
+    from tests.support.disks import Moment, Operation
+
+# apsw describes its values with a type that strict checking cannot see through.
+# pyright: reportUnknownMemberType=false
+
+SHARED_MEMORY = Path("/dev/shm")
+NAME = "s.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A running turn: what it began with, what it has said since, and how much of that was synced."""
+
+    prompt: tuple[bytes, ...]
+    lines: tuple[bytes, ...] = ()
+    synced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a session."""
+
+    lines: tuple[bytes, ...] = ()
+    title: str | None = None
+    memory: int = 0
+    turn: Said | None = None
+
+
+World: TypeAlias = "dict[str, Known]"
+T = TypeVar("T")
+
+
+@contextmanager
+def scratch() -> Generator[Path]:
+    """Make a directory that is gone afterwards, where a sync costs nothing."""
+    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as path:
+        yield Path(path)
+
+
+class Log(NamedTuple):
+    """The log of a turn at one moment."""
+
+    name: str
+    data: bytes
+    synced: int
+
+    def lose_power(self, chance: random.Random) -> bytes | None:
+        """Choose what is found of it afterwards."""
+        if self.synced == 0 and chance.random() < 0.3:
+            return None
+        kept = chance.randint(self.synced, len(self.data))
+        match chance.choice(["short", "zeros", "garbage"]):
+            case "short":
+                return self.data[:kept]
+            case "zeros":
+                return self.data[:kept] + bytes(len(self.data) - kept)
+            case _:
+                return self.data[:kept] + chance.randbytes(len(self.data) - kept)
+
+
+class Loss(NamedTuple):
+    """A moment at which power is lost: the disk, the logs, what was acknowledged, and what was under way."""
+
+    disk: Moment
+    logs: tuple[Log, ...]
+    acknowledged: World
+    under_way: World | None
+    during: str
+
+
+class Life:
+    """A store in use, on a disk that may lose power at any moment."""
+
+    def __init__(self, base: Path, chance: random.Random, disk: ForgetfulDisk, wanted: int) -> None:
+        self.losses: list[Loss] = []
+        self._path = base / NAME
+        self._chance = chance
+        self._disk = disk
+        self._wanted = wanted
+        self._world: World = {}
+        self._under_way: World | None = None
+        self._claims: dict[str, Claim] = {}
+        self._logs: dict[str, tuple[str, TurnFile]] = {}
+        self._doing = "open"
+        self._vfs = ""
+        self._store: SqliteStore
+
+    async def live(self, steps: int) -> None:
+        """Use a store, at random, for a while."""
+        ways = [self.begin] * 2 + [self.say] * 4 + [self.seal] * 2
+        ways += [self.save, self.create, self.fork, self.delete, self.reopen, self.vacuum]
+        self._disk.notice = self.notice
+        with self._disk.mounted() as self._vfs:
+            self._store = await SqliteStore.open(str(self._path), vfs=self._vfs)
+            for step in range(steps):
+                way = self.create if len(self._world) < 2 else self._chance.choice(ways)
+                await way(step)
+            self._doing = "close"
+            await self._store.close()
+        self._disk.notice = lambda operation, path: None
+
+    def notice(self, operation: Operation, path: str) -> None:
+        """Maybe lose power now."""
+        often = (0.02 if path.endswith("-wal") else 0.05) if operation == "write" else 0.2
+        if self._chance.random() < often:
+            self.lose(f"{operation} {path.rsplit('/', 1)[-1]} in {self._doing}")
+
+    def lose(self, during: str) -> None:
+        """Hold the moment: power will be lost."""
+        if len(self.losses) < self._wanted:
+            synced = {name: log.synced for name, log in self._logs.values()}
+            logs = tuple(Log(it.name, it.read_bytes(), synced.get(it.name, 0)) for it in self.turns())
+            self.losses.append(Loss(self._disk.moment(), logs, self._world, self._under_way, during))
+
+    def turns(self) -> list[Path]:
+        """Find the logs there are."""
+        directory = self._path.with_name(f"{NAME}.turns")
+        return list(directory.iterdir()) if directory.exists() else []
+
+    async def do(self, what: str, doing: Awaitable[T], **after: Known | None) -> T:
+        """Do something that is acknowledged when it is done; `after` says what is known then."""
+        self._doing = what
+        changed = {**self._world, **after}
+        self._under_way = {session: it for session, it in changed.items() if it is not None}
+        done = await doing
+        self._world, self._under_way = self._under_way, None
+        if self._chance.random() < 0.1:
+            self.lose(f"after {what}")
+        return done
+
+    def pick(self, *, running: bool | None) -> str | None:
+        """Choose a session with or without a running turn."""
+        found = [it for it, known in self._world.items() if running in (None, known.turn is not None)]
+        return self._chance.choice(found) if found else None
+
+    async def create(self, step: int) -> None:
+        made = info(title=f"title {step}")
+        creating = self._store.create(made, SessionState(memory={"n": step}))
+        self._claims[made.id] = await self.do("create", creating, **{made.id: Known((), f"title {step}", step)})
+
+    async def begin(self, step: int) -> None:
+        if (session := self.pick(running=False)) is None:
+            return
+        asked = tuple(prompt(f"prompt {step}"))
+        known = replace(self._world[session], turn=Said(asked), title=f"asked {step}")
+        begun = self._store.begin(self._claims[session], asked, Changes(title=f"asked {step}"))
+        log = await self.do("begin", begun, **{session: known})
+        assert isinstance(log, TurnFile)
+        others = {name for name, _ in self._logs.values()}
+        (name,) = (it.name for it in self.turns() if it.name not in others)
+        self._logs[session] = name, log
+
+    async def say(self, step: int) -> None:
+        """Say something in a turn, and maybe sync it."""
+        if (session := self.pick(running=True)) is None:
+            return
+        known, log = self._world[session], self._logs[session][1]
+        assert known.turn is not None
+        said = message(f"said {step} {'x' * self._chance.choice([10, 2_000])}").body
+        log.append(said + b"\n")
+        turn = replace(known.turn, lines=(*known.turn.lines, said))
+        self._world = {**self._world, session: replace(known, turn=turn)}
+        if self._chance.random() < 0.3:
+            turn = replace(turn, synced=len(turn.lines))
+            await self.do("sync", log.sync(), **{session: replace(known, turn=turn)})
+
+    async def seal(self, step: int) -> None:
+        if (session := self.pick(running=True)) is None:
+            return
+        sizes = [self._chance.choice([10, 3_000, 60_000]) for _ in range(3)]
+        said = [message(f"sealed {step} {'y' * size}") for size in sizes]
+        lines = (*self._world[session].lines, *(it.body for it in said))
+        changes = Changes(state=SessionState(memory={"n": step}), title=f"sealed {step}")
+        sealing = self._store.seal(self._claims[session], said, changes, messages=3)
+        await self.do("seal", sealing, **{session: Known(lines, f"sealed {step}", step)})
+        del self._logs[session]
+
+    async def save(self, step: int) -> None:
+        if (session := self.pick(running=None)) is not None:
+            saving = self._store.save(self._claims[session], Changes(state=SessionState(memory={"n": step})))
+            await self.do("save", saving, **{session: replace(self._world[session], memory=step)})
+
+    async def fork(self, step: int) -> None:
+        if len(self._world) > 5 or (source := self.pick(running=False)) is None:
+            return
+        made = info(title=f"forked {step}", messages=1)
+        extra = message(f"extra {step}")
+        known = Known((*self._world[source].lines, extra.body), f"forked {step}", step)
+        state = SessionState(memory={"n": step})
+        forking = self._store.fork(self._claims[source], made, state, up_to=None, lines=[extra])
+        self._claims[made.id] = await self.do("fork", forking, **{made.id: known})
+
+    async def delete(self, step: int) -> None:
+        if len(self._world) > 4 and (session := self.pick(running=False)) is not None:
+            await self.do("delete", self._store.delete(session), **{session: None})
+
+    async def reopen(self, step: int) -> None:
+        if self.pick(running=True) is None:
+            self._doing = "reopen"
+            await self._store.close()
+            self._store = await SqliteStore.open(str(self._path), vfs=self._vfs)
+            for session in self._world:
+                self._claims[session] = (await self._store.claim(session)).claim
+
+    async def vacuum(self, step: int) -> None:
+        if step % 4 == 0:
+            await self.do("vacuum", self._store.vacuum())
+
+
+async def found(base: Path, sessions: set[str]) -> World:
+    """Open what is left, see what is known, and that it can be used."""
+    db = apsw.Connection(str(base / NAME))
+    try:
+        assert db.pragma("quick_check") == "ok"
+    finally:
+        db.close()
+    store = await SqliteStore.open(str(base / NAME))
+    world: World = {}
+    try:
+        for session in sessions:
+            try:
+                claimed = await store.claim(session)
+            except SessionNotFound:
+                continue
+            record = claimed.record
+            turn = None if claimed.broken is None else Said(tuple(claimed.broken.lines))
+            lines = tuple(await history(store, session, record.lines))
+            assert len(lines) == record.lines
+            world[session] = Known(lines, record.info.title, record.state.memory["n"], turn)
+        for session in list(sessions)[:1]:
+            if session in world:
+                again = (await store.claim(session)).claim
+                await store.seal(again, [message("later")], Changes(), messages=1)
+                assert len(await history(store, session)) == len(world[session].lines) + 1
+    finally:
+        await store.close()
+    return world
+
+
+def fits(world: World, expected: World) -> bool:
+    """Say whether what was found is what is expected; of a running turn at least what was synced."""
+    return world.keys() == expected.keys() and all(
+        replace(it, turn=None) == replace(expected[session], turn=None) and turn_fits(it.turn, expected[session].turn)
+        for session, it in world.items()
+    )
+
+
+def turn_fits(turn: Said | None, expected: Said | None) -> bool:
+    if turn is None or expected is None:
+        return turn is expected
+    whole = expected.prompt + expected.lines
+    least = len(expected.prompt) + expected.synced
+    return least <= len(turn.prompt) <= len(whole) and turn.prompt == whole[: len(turn.prompt)]
+
+
+async def survives(loss: Loss, chance: random.Random) -> str:
+    """Lose power; say what was lost by that, nothing if nothing was."""
+    with scratch() as base:
+        for name, data in loss.disk.lose_power(chance).items():
+            (base / Path(name).name).write_bytes(data)
+        (base / f"{NAME}.turns").mkdir()
+        for log in loss.logs:
+            if (data := log.lose_power(chance)) is not None:
+                (base / f"{NAME}.turns" / log.name).write_bytes(data)
+        if not loss.acknowledged:
+            (base / f"{NAME}.turns").rmdir()
+        try:
+            world = await found(base, {*loss.acknowledged, *(loss.under_way or {})})
+        except (HoldfastError, apsw.Error, AssertionError, msgspec.DecodeError, KeyError) as e:
+            return f"{loss.during}: {e!r}"
+    if fits(world, loss.acknowledged) or (loss.under_way is not None and fits(world, loss.under_way)):
+        return ""
+    return f"{loss.during}: what was acknowledged is not there"
+
+
+async def trial(rounds: int, seed: int, *, lies: bool = False) -> list[str]:
+    """Lose power so many times; give what was lost."""
+    chance = random.Random(seed)
+    lost: list[str] = []
+    while rounds > 0:
+        with scratch() as base:
+            life = Life(base, chance, ForgetfulDisk(lies=lies), min(rounds, 150))
+            await life.live(160)
+        lost += [said for loss in life.losses if (said := await survives(loss, chance))]
+        rounds -= len(life.losses)
+    return lost
+
+
+def main() -> int:
+    """Lose power very often and say what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    began = perf_counter()
+    lost: list[str] = []
+    done = 0
+    while done < options.rounds:
+        some = min(500, options.rounds - done)
+        lost += asyncio.run(trial(some, options.seed + done))
+        done += some
+        print(f"{done} losses of power, {len(lost)} of them lost something, {perf_counter() - began:.0f} s", flush=True)
+    for it in lost[:20]:
+        print(it)
+    pretended = asyncio.run(trial(200, options.seed, lies=True))
+    print(f"on a disk that only pretends to sync: {len(pretended)} of 200 lost something")
+    return 1 if lost or not pretended else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
