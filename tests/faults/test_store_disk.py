@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 from tests.support.disks import FailingDisk
+from tests.support.scratch import scratch
 from tests.support.stores import NOTHING, bodies, history, info, message, prompt, walk
 
 from holdfast.errors import StoreError, StoreFull
@@ -17,13 +16,12 @@ from holdfast.store import Changes
 from holdfast.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from tests.support.disks import Fault
 
     from holdfast.store import Claim
-
-SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass
@@ -145,12 +143,6 @@ SCRIPT: tuple[Step, ...] = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def scratch() -> Iterator[Path]:
-    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as path:
-        yield Path(path)
-
-
 async def play(path: Path, disk: FailingDisk) -> StoreError | None:
     """Play the script until a step fails because of the disk, and a little further; give the failure."""
     failure = None
@@ -186,16 +178,14 @@ async def attempt(world: World, step: Step, disk: FailingDisk) -> StoreError | N
 
 
 @pytest.mark.parametrize("part", range(4))
-async def test_whatever_write_fails_nothing_is_half_done_and_it_works_again_afterwards(
-    scratch: Path, part: int
-) -> None:
+async def test_whatever_write_fails_nothing_is_half_done_and_it_works_again_afterwards(part: int) -> None:
     failures: list[StoreError] = []
     for at in range(1 + part, 1_000, 4):
         disk = FailingDisk("open", "write", "sync", "truncate")
         fault: Fault = "full" if at // 4 % 2 else "io"
         disk.fail(at, fault)
-        with TemporaryDirectory(dir=scratch) as place:
-            failure = await play(Path(place), disk)
+        with scratch() as place:
+            failure = await play(place, disk)
         if disk.done < at:
             break
         if failure is not None:
@@ -206,10 +196,10 @@ async def test_whatever_write_fails_nothing_is_half_done_and_it_works_again_afte
     assert {type(it) for it in failures} == {StoreError, StoreFull}
 
 
-async def test_a_read_that_fails_is_told_and_the_next_may_work(scratch: Path) -> None:
+async def test_a_read_that_fails_is_told_and_the_next_may_work() -> None:
     disk = FailingDisk("read")
-    with disk.mounted() as vfs:
-        world = World(str(scratch / "s.db"), vfs)
+    with scratch() as place, disk.mounted() as vfs:
+        world = World(str(place / "s.db"), vfs)
         for step in SCRIPT:
             await step(world)
         await close(world)

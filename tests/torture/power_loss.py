@@ -17,10 +17,8 @@ import argparse
 import asyncio
 import random
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
@@ -33,10 +31,11 @@ from holdfast.store import Changes
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.turns import TurnFile
 from tests.support.disks import ForgetfulDisk
+from tests.support.scratch import scratch
 from tests.support.stores import history, info, message, prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator
+    from collections.abc import Awaitable
 
     from holdfast.store import Claim
     from tests.support.disks import Moment, Operation
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
 
-SHARED_MEMORY = Path("/dev/shm")
 NAME = "s.db"
 
 
@@ -69,13 +67,6 @@ class Known:
 
 World: TypeAlias = "dict[str, Known]"
 T = TypeVar("T")
-
-
-@contextmanager
-def scratch() -> Generator[Path]:
-    """Make a directory that is gone afterwards, where a sync costs nothing."""
-    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as path:
-        yield Path(path)
 
 
 class Log(NamedTuple):
