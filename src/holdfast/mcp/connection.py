@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+GOODBYE_SECONDS = 0.2
+"""What a connection may take to close, besides the time its process has to end."""
+
 REASON_CHARACTERS = 4_000
 """How much is said about a failure; the end of it is kept, where the server's last words are."""
 
@@ -125,10 +128,7 @@ class Connection:
             return
         if connecting:
             owner.cancel()
-        _, left = await asyncio.wait({owner}, timeout=4 * self._limits.stop)
-        if left:
-            owner.cancel()
-            await asyncio.wait({owner})
+        await self._finish(owner)
 
     async def _get_link(self, *, revive: bool) -> Link:
         if self.state == "failed" and revive:
@@ -146,7 +146,14 @@ class Connection:
         """Let the owner clean up after a connection that turned out to be over."""
         self._over.set()
         if self._owner is not None:
-            await asyncio.wait({self._owner})
+            await self._finish(self._owner)
+
+    async def _finish(self, owner: asyncio.Task[None]) -> None:
+        """Wait for the owner to clean up; one that says goodbye to a server which does not listen is hurried."""
+        _, left = await asyncio.wait({owner}, timeout=2 * self._limits.stop + GOODBYE_SECONDS)
+        if left:
+            owner.cancel()
+            await asyncio.wait({owner})
 
     # What the owner does
 
@@ -185,7 +192,8 @@ class Connection:
             self.was_ready = True
             self._ready_at = self._loop.time()
             self._settled.set()
-            await self._over.wait()
+            if self._ended_because is None:  # it may have answered and gone in the same moment
+                await self._over.wait()
 
     def process_ended(self, reason: str) -> None:
         """Note why the server's process is of no use any more."""

@@ -45,7 +45,7 @@ INHERITED = frozenset(
 
 
 class ProcessWatch(Protocol):
-    """Whoever wants to know what became of a server's process."""
+    """Whoever wants to know what became of a server's process, or of a connection that is as good as one."""
 
     def process_ended(self, reason: str) -> None:
         """Note that it is of no use any more."""

@@ -22,6 +22,8 @@ MAX_SERVERS = 64
 HIDDEN = "[hidden]"
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+"""What is not plain is refused here: further on it would be quoted, in a form in which it is not found again."""
 
 
 class _Silent(msgspec.Struct, frozen=True):
@@ -210,5 +212,5 @@ def _check_address(server: HttpServer | SseServer, what: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidParams(f"{what}: its url must begin with http:// or https:// and name a host")
     for name, value in server.headers:
-        if not _HEADER_NAME.fullmatch(name) or any(c in value for c in "\r\n\0"):
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise InvalidParams(f"{what}: headers has a name or a value that HTTP does not allow")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 from mcp import Client, MCPError
@@ -30,7 +30,7 @@ from pydantic import BaseModel, FileUrl, ValidationError
 from holdfast.mcp.pipes import open_pipes
 from holdfast.mcp.servers import SseServer, StdioServer
 from holdfast.mcp.values import Progress, Prompt, Resource, Tool, ToolResult
-from holdfast.model import Elicitation
+from holdfast.model import Elicitation, new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -46,6 +46,9 @@ PAGES = 100
 """A list that has more pages than this is cut: one that never ends must not keep a turn."""
 
 HTTP_SECONDS = 30.0
+
+SSE_SECONDS = 3600.0
+"""A stream of events that is silent for so long is taken for dead; most servers send a sign of life now and then."""
 
 _US = Implementation(name="holdfast", version="1")
 
@@ -118,6 +121,42 @@ class Link:
         await self._client.session.send_notification(RootsListChangedNotification())
 
 
+class _Noticed:
+    """A stream to read from, whose end is told: the SDK keeps that to itself until somebody calls."""
+
+    def __init__(self, stream: Any, watch: ProcessWatch) -> None:
+        self._stream = stream
+        self._watch = watch
+
+    @property
+    def last_context(self) -> Any:
+        """In which context the last item was sent; the SDK looks for it."""
+        return self._stream.last_context
+
+    async def receive(self) -> Any:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            self._watch.process_ended("the server ended the connection")
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *about: object) -> bool | None:
+        return await self._stream.__aexit__(*about)
+
+
 @asynccontextmanager
 async def open_link(
     server: Server, around: Surroundings, limits: Limits, watch: ProcessWatch, *, newest: bool
@@ -134,10 +173,11 @@ async def open_link(
             async with open_pipes(server, around.cwd, limits, watch) as pipes:
                 yield pipes, pipes
         elif isinstance(server, SseServer):
-            async with sse_client(server.url, dict(server.headers), HTTP_SECONDS, sse_read_timeout=3600.0) as pair:
-                yield pair
+            opened = sse_client(server.url, dict(server.headers), HTTP_SECONDS, sse_read_timeout=SSE_SECONDS)
+            async with opened as (events, posts):
+                yield _Noticed(events, watch), posts
         else:
-            timeout = httpx2.Timeout(HTTP_SECONDS, read=limits.call)
+            timeout = httpx2.Timeout(HTTP_SECONDS, read=None)  # how long a call may take is not for it to say
             client = httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout)
             async with client, streamable_http_client(server.url, http_client=client) as pair:
                 yield pair
@@ -207,7 +247,7 @@ def _elicitation(params: ElicitRequestParams) -> Elicitation:
     asked: dict[str, Any] = {"mode": params.mode, "message": params.message}
     if isinstance(params, ElicitRequestFormParams):
         return Elicitation("form", {**asked, "requestedSchema": _jsonable(params.requested_schema)})
-    return Elicitation("url", {**asked, "url": params.url, "elicitationId": params.elicitation_id or ""})
+    return Elicitation("url", {**asked, "url": params.url, "elicitationId": params.elicitation_id or new_id("elicit")})
 
 
 def _jsonable(schema: Any) -> Any:

@@ -69,6 +69,7 @@ def test_what_is_malformed_is_refused_without_a_word_of_what_it_held(change: dic
     [
         {"url": "ftp://hunter2"}, {"url": "hunter2"}, {"url": "http://"}, {"url": "http://[hunter2"}, {"url": 1},
         {"headers": [{"name": "a b", "value": "hunter2"}]}, {"headers": [{"name": "a", "value": "hunter2\r\nb: c"}]},
+        {"headers": [{"name": "a", "value": "hunter2 é"}]},
     ],
     ids=str,
 )  # fmt: skip
