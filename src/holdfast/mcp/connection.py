@@ -131,6 +131,8 @@ class Connection:
         await self._finish(owner)
 
     async def _get_link(self, *, revive: bool) -> Link:
+        if self.state == "ready" and self._over.is_set():
+            await self._lose()  # it is dead, and that is just being noticed
         if self.state == "failed" and revive:
             wait = self._not_before - self._loop.time()
             if wait > 0:

@@ -82,12 +82,19 @@ class Toolbox:
         connection = self._get(server)
 
         async def work(link: Link, alive: Callable[[], None]) -> tuple[ToolResult, bool]:
+            over = False
+
             async def heard(progress: Progress) -> None:
+                if over:  # the SDK may tell of it later than of the result
+                    return
                 alive()
                 if on_progress is not None:
                     await on_progress(progress)
 
-            return await link.call(tool, dict(arguments or {}), heard)
+            try:
+                return await link.call(tool, dict(arguments or {}), heard)
+            finally:
+                over = True
 
         limit = self._limits.call if timeout == DEFAULT else timeout
         result, failed = await connection.use(f"tool {tool!r}", limit, work, revive=True)
