@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SDK1 := .venv-sdk1
 SDK1_PINS := tests/interop/sdk1.txt
+FRAMEWORKS := .venv-bench
+FRAMEWORKS_PINS := bench/frameworks.txt
 UV := $(shell command -v uv 2>/dev/null)
 NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
@@ -23,6 +25,7 @@ test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready
 	$(BIN)/pytest
 
 bench: $(VENV)/.ready node_modules/.ready
+	-@$(MAKE) --no-print-directory $(FRAMEWORKS)/.ready || echo "the row 'items' will lack the other frameworks"
 	$(BIN)/python -m bench
 
 torture: $(VENV)/.ready
@@ -56,6 +59,17 @@ else
 endif
 	@touch $@
 
+# Other frameworks that keep sessions, for one benchmark; they need much that we do not.
+$(FRAMEWORKS)/.ready: $(FRAMEWORKS_PINS)
+ifdef UV
+	$(UV) venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(FRAMEWORKS)
+	$(UV) pip install --quiet --compile-bytecode --python $(FRAMEWORKS)/bin/python -r $(FRAMEWORKS_PINS)
+else
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet -r $(FRAMEWORKS_PINS)
+endif
+	@touch $@
+
 # Real peers written in TypeScript. Without Node the checks that need them say so and are skipped, except in CI.
 node_modules/.ready: package.json
 ifdef NPM
@@ -69,6 +83,7 @@ endif
 lock:
 	$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url pyproject.toml --group dev --group peers -o constraints.txt
 	echo "agent-client-protocol>=1.0.0rc3" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(SDK1_PINS)
+	printf "openai-agents\ngoogle-adk\nlanggraph\nlanggraph-checkpoint-sqlite\naiosqlite\n" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(FRAMEWORKS_PINS)
 
 clean:
-	rm -rf $(VENV) $(SDK1) node_modules
+	rm -rf $(VENV) $(SDK1) $(FRAMEWORKS) node_modules

@@ -88,7 +88,7 @@ class ContenderProcess:
             stderr=self._stderr,
             bufsize=0,
             pass_fds=pass_fds,
-            env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},  # or our own modules are compiled at every start
         )
         assert self._process.stdin and self._process.stdout
         self.stdin = self._process.stdin.fileno()

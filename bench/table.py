@@ -35,7 +35,8 @@ def _line(what: str, figure: Figure, samples: Mapping[Who, Sequence[Sample]]) ->
     ratios = [_ratio(figure, medians, who) if who in medians else "" for who in ALL[1:]]
     asked = " / ".join(_asked(bound, figure.unit) for bound in figure.bounds)
     met = [_meets(bound, medians) for bound in figure.bounds if bound.than in medians]
-    return (what, *values, *ratios, asked, "" if not met else "yes" if all(met) else "NO")
+    verdict = "NO" if not all(met) else "yes" if len(met) == len(figure.bounds) else "as far as measured"
+    return (what, *values, *ratios, asked, verdict if figure.bounds else "")
 
 
 def _ratio(figure: Figure, medians: Mapping[Who, float], than: Who) -> str:

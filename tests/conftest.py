@@ -12,9 +12,14 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+# A busy machine is no reason to fail.
+settings.register_profile("holdfast", deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("holdfast")
 
 TICKS = 10
 """A task that was cancelled or told to end has this many loop ticks to be gone."""

@@ -59,7 +59,7 @@ class BenchAgent(Agent):
         return PromptResponse(stop_reason="end_turn")
 
     async def burst(self, session: str, count: int) -> None:
-        # Awaiting one after the other costs half as much again: each wait is a turn of the loop.
+        # Awaiting one after the other is no cheaper: each wait is a turn of the loop.
         for _ in range(count // BURST):
             await asyncio.gather(
                 *(self.client.session_update(session, update_agent_message_text(TEXT)) for _ in range(BURST))

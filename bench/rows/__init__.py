@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.rows import durable, long_line, receiving, replaying, round_trip, sending, stalled, starting
+from bench.rows import (
+    demo,
+    durable,
+    finding,
+    idling,
+    items,
+    lagging,
+    long_line,
+    receiving,
+    replaying,
+    round_trip,
+    sending,
+    stalled,
+    starting,
+)
 
 if TYPE_CHECKING:
     from bench.model import Benchmark
@@ -19,6 +33,13 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     long_line.LONG_LINE,
     stalled.STALLED,
     *durable.STREAMS,
+    lagging.LAG,
     replaying.V2,
     replaying.V1,
+    finding.PAGES,
+    finding.SEARCH,
+    idling.IDLE,
+    items.APPEND,
+    demo.DEMO_START,
+    demo.DEMO_STREAM,
 )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.links import PATIENCE, PROGRAMS
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:
@@ -15,8 +20,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("A11")
 
-RULE = 2.0
-"""The rule's own bound, in seconds."""
+
+def rule() -> float:
+    """Give the rule's own bound, in seconds; more where processes have to share their processor."""
+    return 2.0 * max(1.0, 2.0 * os.getloadavg()[0] / (os.cpu_count() or 1))
+
 
 CLOSE = pytest.mark.parametrize("end", [Wire.close_stdin, Wire.terminate], ids=["end of input", "SIGTERM"])
 
@@ -30,7 +38,7 @@ def test_an_idle_process_exits(end: Callable[[Wire], None]) -> None:
     with Wire("agent.py") as wire:
         assert wire.is_alive()
         end(wire)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
         assert wire.rest() == []
 
 
@@ -38,7 +46,7 @@ def test_an_interrupt_ends_it_like_a_termination() -> None:
     with Wire("agent.py") as wire:
         assert wire.is_alive()
         wire.process.send_signal(signal.SIGINT)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
         assert "Traceback" not in wire.errors()
 
 
@@ -51,7 +59,7 @@ def test_a_client_that_closes_and_terminates_and_terminates_again_is_obeyed_once
         wire.terminate()
         wire.terminate()
         assert wire.hear_error() == (1, -32800)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
 
 
 @CLOSE
@@ -61,7 +69,7 @@ def test_a_request_at_work_is_answered_before_it_exits(end: Callable[[Wire], Non
         wire.ask(1, method)
         assert wire.is_alive()
         end(wire)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
         assert [json.loads(line)["error"]["code"] for line in wire.rest()] == [-32800]
 
 
@@ -77,7 +85,7 @@ def test_what_was_never_looked_at_is_answered_before_it_exits(end: Callable[[Wir
             wire.tell("$/cancel_request", {"requestId": 1})  # read before the signal comes, as the next line shows
             _wait_until_read(wire)
         end(wire)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
         answers = [json.loads(line) for line in wire.rest()]
         codes = [(it["id"], it["error"]["code"]) for it in answers if "id" in it]
         (batch,) = [it for it in answers if "id" not in it]
@@ -105,7 +113,7 @@ def test_a_line_without_an_end_does_not_hold_it(end: Callable[[Wire], None]) -> 
         assert wire.is_alive()
         wire.send(b'{"jsonrpc":"2.0","id":1,"method"')
         end(wire)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
 
 
 @CLOSE
@@ -115,7 +123,7 @@ def test_a_client_that_no_longer_reads_does_not_hold_it(end: Callable[[Wire], No
         assert wire.is_alive()
         assert wire.stuff(request(1, "echo", ["x" * 2_000])) > 1 << 16
         end(wire)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
 
 
 @CLOSE
@@ -127,7 +135,7 @@ def test_a_client_that_no_longer_reads_does_not_hold_it_while_a_handler_will_not
         assert wire.is_alive()
         wire.stuff(request(1, "big", [200_000]))
         end(wire)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
 
 
 @CLOSE
@@ -138,7 +146,7 @@ def test_a_flood_of_notifications_behind_one_that_is_stuck_does_not_hold_it(end:
         note = json.dumps({"jsonrpc": "2.0", "method": "note", "params": ["x" * 1_000]}).encode() + b"\n"
         assert wire.stuff(note) > 1 << 20
         end(wire)
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
 
 
 def test_a_client_that_dies_takes_it_along() -> None:
@@ -150,7 +158,7 @@ def test_a_client_that_dies_takes_it_along() -> None:
         assert wire.process.stdin and wire.process.stdout
         wire.process.stdin.close()
         wire.process.stdout.close()
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
 
 
 def test_a_client_that_closes_its_reading_end_only_is_noticed() -> None:
@@ -159,7 +167,7 @@ def test_a_client_that_closes_its_reading_end_only_is_noticed() -> None:
         assert wire.process.stdout
         wire.process.stdout.close()
         wire.ask(1, "echo")
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0
 
 
 def test_a_signal_that_comes_before_it_serves_is_obeyed_when_it_does() -> None:
@@ -168,10 +176,39 @@ def test_a_signal_that_comes_before_it_serves_is_obeyed_when_it_does() -> None:
         assert wire.status() == 0
 
 
+def test_a_signal_that_comes_after_it_served_does_not_cut_its_last_work_short() -> None:
+    """Acpx closes stdin and sends SIGTERM 0.2 s later: in the middle of the last commit, perhaps."""
+    with Wire("agent.py", env={"SLOW_SHUTDOWN": ""}) as wire:
+        assert wire.is_alive()
+        wire.close_stdin()
+        assert wire.rest() == []  # its stdout is closed: it serves no more, and has not exited
+        wire.terminate()
+        wire.process.send_signal(signal.SIGINT)
+        assert wire.status(rule()) == 0
+        assert "everything is stored" in wire.errors()
+
+
+def test_an_output_that_takes_nothing_is_an_end_too() -> None:
+    """A full disk, where stdout is a file."""
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.Popen(
+            [sys.executable, str(PROGRAMS / "agent.py")],
+            stdin=subprocess.PIPE,
+            stdout=full,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )
+        assert process.stdin is not None
+        with process.stdin as stdin:
+            stdin.write(request(1, "echo"))
+            stdin.flush()
+            assert process.wait(PATIENCE) == 0
+
+
 def test_what_the_client_said_last_is_done_before_the_end() -> None:
     """`printf … | agent` has all its answers."""
     with Wire("agent.py") as wire:
         wire.send(b"".join(request(n, "echo", [n]) for n in range(1_000)))
         wire.close_stdin()
         assert [json.loads(line)["result"] for line in wire.rest()] == [[n] for n in range(1_000)]
-        assert wire.status(RULE) == 0
+        assert wire.status(rule()) == 0

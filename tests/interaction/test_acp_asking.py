@@ -10,7 +10,7 @@ from tests.support.acp import CWD, Client, patiently, serving
 
 from holdfast import Agent, Turn
 from holdfast.demo import agent as demo
-from holdfast.errors import AuthRequired, OutsideRoots
+from holdfast.errors import AuthRequired, OutsideRoots, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,6 +262,27 @@ async def test_what_the_editor_does_is_offered_to_the_agent_as_the_editor_said(
         client = await host.client(version, **capabilities)
         await client.prompt(await client.new(), "go")
     assert found == [offers]
+
+
+@pytest.mark.requirement("C11")
+async def test_an_editor_is_never_asked_for_what_it_does_not_do() -> None:
+    agent, refused = Agent("asking too much"), list[str]()
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        editor = turn.client
+        assert editor is not None
+        for attempt in (editor.write_text("a.txt", ""), editor.run("ls")):
+            try:
+                await attempt
+            except UsageError as e:
+                refused.append(str(e))
+
+    async with serving(agent) as host:
+        client = await host.client(1, fs={"readTextFile": True})
+        assert await client.prompt(await client.new(), "go") == "end_turn"
+        assert client.asked == []
+    assert len(refused) == 2
 
 
 @pytest.mark.requirement("C11")

@@ -253,6 +253,22 @@ async def test_a_turn_that_waits_for_the_user_is_loaded_as_such_and_the_newcomer
         await second.until(lambda: second.states() == ["requires_action", "running", "end_turn"])
 
 
+@pytest.mark.requirement("B12", "C8")
+@VERSIONS
+async def test_who_loads_a_session_again_while_it_asks_is_asked_again(version: int) -> None:
+    async with serving(demo) as host:
+        client = await host.client(version)
+        session = await client.new()
+        client.begin_prompt(session, "/ask")
+        first = await client.question()
+        await load(client, session)
+        second = await client.question(2)
+        assert first.withdrawn
+        second.select("allow_once")
+        await client.until(lambda: client.said() == "That was that.")
+        assert one(conversation(client.updates()), "tool_call_update")["status"] == "completed"
+
+
 @pytest.mark.requirement("B19")
 async def test_a_session_goes_from_version_to_version_and_back_with_its_options(place: Path) -> None:
     async with serving(demo, place) as host:

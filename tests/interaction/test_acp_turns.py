@@ -265,6 +265,29 @@ async def test_a_cancel_written_right_behind_its_prompt_cancels_it(version: int)
         assert await client.prompt(session, "hello") == "end_turn"
 
 
+@pytest.mark.requirement("C5")
+async def test_a_tool_call_or_terminal_that_does_not_offer_it_cannot_be_cancelled_alone() -> None:
+    agent, gates = Agent("working"), Gates()
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        async with turn.tool("Work"):
+            await gates.wait()
+
+    async with serving(agent) as host:
+        client = await host.client(2)
+        session = await client.new()
+        await patiently(client.begin_prompt(session, "go"))
+        await gates.reached()
+        (call,) = client.updates("tool_call_update")
+        assert "capabilities" not in call
+        for method, name in (("tool_call/cancel", "toolCallId"), ("terminal/cancel", "terminalId")):
+            refused = await client.refusal(method, {"sessionId": session, name: call["toolCallId"]})
+            assert refused.code == -32602
+        gates.open()
+        await client.until(lambda: client.states() == ["running", "end_turn"])
+
+
 @pytest.mark.requirement("C6")
 @VERSIONS
 async def test_prompts_wait_their_turn_and_are_answered_in_order(version: int) -> None:

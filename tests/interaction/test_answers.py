@@ -336,8 +336,7 @@ async def test_a_notification_handler_that_cancels_the_dispatcher_does_not_leave
         other = OtherEnd(far)
         async with asyncio.timeout(5):
             peer = asyncio.ensure_future(Peer(near, routes, limits=QUICK).run())
-            other.tell("n")
-            other.ask(1, "m")
+            other.say({"jsonrpc": "2.0", "method": "n"}, {"jsonrpc": "2.0", "id": 1, "method": "m"})
             await other.heard.end()
             await peer
         assert await other.hear_error() == (1, -32800)

@@ -219,9 +219,11 @@ async def test_a_turn_that_ends_by_itself_as_it_is_cancelled_is_sealed_once() ->
     async with engine_at(":memory:", agent) as engine:
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
-        for ticks in range(12):
+        for ticks in range(24):
             turn = begin(engine, session, f"say {ticks} ", "tick 2")
-            for _ in range(ticks):
+            if ticks % 2:
+                await turn.accepted
+            for _ in range(ticks // 2):
                 await asyncio.sleep(0)
             engine.cancel(session)
             async with asyncio.timeout(PATIENCE):

@@ -274,6 +274,72 @@ async def test_a_handler_that_blocks_the_way_is_told_that_its_answer_failed(
                 await outcome
 
 
+@pytest.mark.parametrize("kind", ASKING)
+@pytest.mark.parametrize("asks", ["while it is handled", "afterwards"])
+async def test_a_task_that_a_handler_left_running_gets_its_answers_in_their_place(
+    link: Link, kind: str, asks: str
+) -> None:
+    """It was started by one the dispatcher waited for, and the dispatcher does not wait for it."""
+    handled: list[int] = []
+    left: list[asyncio.Task[list[int]]] = []
+    begin = asyncio.Event()
+    routes = Routes()
+    async with talk(link, routes) as (peer, other):
+
+        async def load() -> list[int]:
+            if asks == "afterwards":
+                await begin.wait()
+            await peer.request("load")
+            return list(handled)
+
+        async def handle(_params: Raw) -> None:
+            left.append(asyncio.create_task(load()))
+            await asyncio.sleep(0)
+
+        async def slowly(params: list[int]) -> None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            handled.extend(params)
+
+        if kind == "notification":
+            routes.notification("m", handle)
+            other.tell("m")
+        else:
+            routes.request("m", handle, ordered=True)
+            other.ask(1, "m")
+        routes.notification("note", slowly, list[int])
+        if kind != "notification" and asks == "afterwards":
+            assert (await other.hear())["id"] == 1
+        begin.set()
+        asked = await other.hear()
+        if asked.get("method") is None:
+            asked = await other.hear()
+        elif kind != "notification" and asks == "while it is handled":
+            assert (await other.hear())["id"] == 1
+        other.say(*map(note, range(4)), {"jsonrpc": "2.0", "id": asked["id"], "result": None}, *map(note, range(4, 8)))
+        async with asyncio.timeout(5):
+            assert await left[0] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_tasks_that_a_handler_waits_for_get_their_answers_while_it_blocks_the_way(link: Link, kind: str) -> None:
+    routes = Routes()
+    async with talk(link, routes) as (peer, other):
+        outcome: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+
+        async def handle(_params: Raw) -> None:
+            async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+                asked = [group.create_task(peer.request("may I?", result=str)) for _ in range(3)]
+            outcome.set_result([it.result() for it in asked])
+
+        routes.notification("m", handle)
+        routes.request("m", handle, ordered=True)
+        other.ask(1, "m") if kind != "notification" else other.tell("m")
+        for _ in range(3):
+            other.say({"jsonrpc": "2.0", "id": (await other.hear())["id"], "result": "yes"})
+        assert await outcome == ["yes"] * 3
+
+
 async def test_what_we_tell_and_ask_leaves_in_the_order_we_said_it(link: Link) -> None:
     async with talk(link) as (peer, other):
         asked: list[asyncio.Task[Raw]] = []

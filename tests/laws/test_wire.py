@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("A2", "A3", "A4", "A5")
 
-settings.register_profile("holdfast", deadline=None, max_examples=300)
-settings.load_profile("holdfast")
-
 
 @pytest.fixture(autouse=True)
 def silence() -> Iterator[None]:
@@ -148,6 +145,7 @@ def test_lines_are_the_same_whatever_the_chunks(data: st.DataObject) -> None:
     assert got == expected
 
 
+@settings(max_examples=100)
 @given(st.lists(lines, max_size=12), st.data())
 def test_every_line_gets_what_it_is_owed_and_nothing_ends_the_connection(
     sent: list[bytes], data: st.DataObject

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from holdfast.peer import Peer, Routes
-from holdfast.server.stdio import run_to_the_end
+from holdfast.server.stdio import LIMITS, run_to_the_end
 from holdfast.transport import open_stdio
 
 if TYPE_CHECKING:
@@ -117,19 +117,28 @@ class Agent:
 
     async def peak(self, _params: Raw) -> int:
         """Say how much memory this process ever had, in bytes."""
-        with open("/proc/self/status") as status:  # noqa: PTH123
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+        return peak_memory()
 
     async def serve(self) -> None:
         if not sys.stdin or not sys.stdin.isatty():
             print(NOISE)  # not flushed yet
         transport = open_stdio(limit=int(sys.argv[1]) if len(sys.argv) > 1 else 16 << 20)
-        self.peer = Peer(transport, self.routes)
+        self.peer = Peer(transport, self.routes, limits=LIMITS)
         if "TERMINATED_EARLY" in os.environ:
             os.kill(os.getpid(), signal.SIGTERM)
             for _ in range(10):  # the loop hears of it before anybody serves
                 await asyncio.sleep(0)
         await self.peer.run()
+        if "SLOW_SHUTDOWN" in os.environ:
+            await asyncio.sleep(0.3)
+            print("everything is stored", file=sys.stderr)
+        if "REPORT_PEAK" in os.environ:
+            print("peak", peak_memory(), file=sys.stderr)
+
+
+def peak_memory() -> int:
+    with open("/proc/self/status") as status:  # noqa: PTH123
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
 EARLY_STDOUT = sys.stdout

@@ -52,17 +52,17 @@ def _torture(inputs: int, seed: int, jobs: int) -> int:
     ]
     for worker in workers:
         worker.start()
-    while any(worker.is_alive() for worker in workers):
-        workers[0].join(2)
+    while alive := [worker for worker in workers if worker.is_alive()]:
+        alive[0].join(2)
         rate = sum(done) / (time.monotonic() - start)
-        sys.stderr.write(f"\r{sum(done):,} of {inputs:,} inputs, {rate:,.0f} a second, seed {seed} ")
-        sys.stderr.flush()
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{sum(done):,} of {inputs:,} inputs, {rate:,.0f} a second, seed {seed} ")
+            sys.stderr.flush()
         if any(worker.exitcode for worker in workers):
             for worker in workers:
                 worker.terminate()
     for worker in workers:
         worker.join()
-    sys.stderr.write("\n")
     failed = any(worker.exitcode for worker in workers)
     took = time.monotonic() - start
     how = "FAILED" if failed else "every one answered as owed"

@@ -44,34 +44,34 @@ class Trial:
     """One peer and its life: any number of groups, then the end of its input."""
 
     def __init__(self) -> None:
-        self._transport = _Watched()
+        self.transport = _Watched()
         routes = judged_routes()
         routes.urgent_notification("urgent", _be_told)
-        self._peer = Peer(self._transport, routes)
+        self._peer = Peer(self.transport, routes)
         self._life = asyncio.ensure_future(self._peer.run())
 
     async def put(self, number: int) -> tuple[Group, str]:
         """Try one group; say what was wrong, if anything."""
         asked = [asyncio.ensure_future(self._peer.request("ask")) for _ in range(ASKED)]
         await asyncio.sleep(0)
-        group = Group(number, [line[22 : line.index(b",", 22)] for line in self._transport.sent])
-        self._transport.sent.clear()
+        group = Group(number, [line[22 : line.index(b",", 22)] for line in self.transport.sent])
+        self.transport.sent.clear()
         wrong = await self.feed(group.chunks, group.lines, group.known)
         await self._settle(asked)
         return group, wrong
 
     async def feed(self, chunks: Sequence[bytes], lines: Sequence[bytes], known: dict[bytes, Verdict]) -> str:
         """Let bytes arrive and compare what comes back with what the lines in them are owed."""
-        sent = self._transport.sent
+        sent = self.transport.sent
         for at, chunk in enumerate(chunks):
-            self._transport.feed(chunk)
+            self.transport.feed(chunk)
             if at & 1:
                 await asyncio.sleep(0)
-        self._transport.alive.clear()
-        self._transport.feed(_ALIVE_LINE)
+        self.transport.alive.clear()
+        self.transport.feed(_ALIVE_LINE)
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._transport.alive.wait()
+                await self.transport.alive.wait()
         except TimeoutError:
             return "it does not answer any more"
         for _ in range(4):  # one that came before and waits a tick, or is being cancelled, may answer after it
@@ -89,14 +89,14 @@ class Trial:
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, Exception) and not isinstance(outcome, HoldfastError):
                 raise outcome
-        self._transport.sent.clear()
+        self.transport.sent.clear()
 
     async def end(self, last: bytes) -> str:
         """End the input in the middle of a line; the peer must answer it and be done."""
-        self._transport.feed(last)
-        self._transport.end()
+        self.transport.feed(last)
+        self.transport.end()
         await self._life
-        return compare([judge(last)], self._transport.sent)
+        return compare([judge(last)], self.transport.sent)
 
 
 def _be_told(_params: Raw) -> None: ...

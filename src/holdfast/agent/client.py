@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from holdfast.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -49,6 +51,7 @@ class ClientServices:
 
     async def read_text(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
         """Read a file as the editor has it; from a line on (the first is 1), and so many lines."""
+        self._need("read")
         params: dict[str, Any] = {"path": str(self._workspace.resolve(path))}
         if line is not None:
             params["line"] = line
@@ -58,10 +61,12 @@ class ClientServices:
 
     async def write_text(self, path: str, text: str) -> None:
         """Write a file through the editor."""
+        self._need("write")
         await self._services.call("fs/write_text_file", {"path": str(self._workspace.resolve(path)), "content": text})
 
     async def run(self, *command: str, cwd: str | None = None, limit: int = 1 << 20) -> tuple[int | None, str]:
         """Run a command in a terminal of the editor; give its exit status and output."""
+        self._need("terminal")
         params: dict[str, Any] = {"command": command[0], "args": list(command[1:]), "outputByteLimit": limit}
         params["cwd"] = str(self._workspace.resolve(cwd or "."))
         terminal = {"terminalId": (await self._services.call("terminal/create", params))["terminalId"]}
@@ -71,3 +76,7 @@ class ClientServices:
         finally:
             await self._services.call("terminal/release", terminal)
         return ended.get("exitCode"), output["output"]
+
+    def _need(self, service: str) -> None:
+        if service not in self.offers:
+            raise UsageError(f"this client does not offer {service}; look at `turn.client.offers` first")

@@ -27,8 +27,6 @@ class Performer:
     begins_entries = True  # every id in a turn is made in it
 
     def __init__(self, agent: Agent, servers: tuple[Server, ...] = ()) -> None:
-        if agent.handler is None and not agent.commands:
-            raise UsageError(f"the agent {agent.name!r} has no prompt handler; decorate one with @agent.prompt")
         self._agent = agent
         self._servers = servers
         self._engine: Engine | None = None

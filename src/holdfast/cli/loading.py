@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 def load_agent(name: str) -> Agent:
     """Load an agent: `demo`, a file, or a file and the name of an agent in it."""
-    if name == "demo" and not Path(name).exists():
+    if name == "demo" and not Path(name).is_file():
         from holdfast.demo import agent  # noqa: PLC0415
 
         return agent
-    file, _, wanted = name.partition(":") if not Path(name).exists() else (name, "", "")
+    file, _, wanted = name.partition(":") if not Path(name).is_file() else (name, "", "")
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file {file}; name a Python file that declares an agent, or `demo`")

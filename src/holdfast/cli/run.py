@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.cli.loading import load_agent
+from holdfast.errors import UsageError
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
+from holdfast.tracing import TraceFilter
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Generator
 
     from holdfast.mcp import Server
 
 
 def run_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
-    logging.basicConfig(
-        level=arguments.log_level.upper(),
-        filename=arguments.log_file,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    agent = load_agent(arguments.agent)
+    try:
+        logging.basicConfig(
+            level=arguments.log_level.upper(),
+            filename=arguments.log_file,
+            format="%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s",
+        )
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(TraceFilter())
+    except OSError as e:
+        raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
+    with _nothing_printed():
+        agent = load_agent(arguments.agent)
     servers: tuple[Server, ...] = ()
     if arguments.mcp_config is not None:
         from holdfast.mcp.config import read_config  # noqa: PLC0415  (few have one)
@@ -37,3 +49,20 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
         await serve_stdio(Host(agent, store=arguments.store, protocol=arguments.protocol, servers=servers))
 
     run_to_the_end(serve())
+
+
+@contextmanager
+def _nothing_printed() -> Generator[None]:
+    """Let whatever prints to stdout print to stderr: the client reads stdout from the first byte on (A1)."""
+    try:
+        stdout = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # somebody started us without one of them
+        yield
+        return
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(stdout, 1)
+        os.close(stdout)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from holdfast.model import event_from, latest, lines_of
+from holdfast.model import Line, event_from, latest, lines_of
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
-    from holdfast.model import Event, History, Line, SessionState, TurnEnd
+    from holdfast.model import Event, History, SessionState, TurnEnd
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 """The states of a tool call that is over."""
@@ -39,7 +39,7 @@ def end_mark(end: TurnEnd) -> list[Event]:
     return [event_from(mark if end.error is None else {**mark, "error": end.error})]
 
 
-def sealable(history: History, state: SessionState) -> tuple[list[Line], Changes, int]:
+def sealable(history: History, marks: list[Event], state: SessionState) -> tuple[list[Line], Changes, int]:
     """Say what a turn that ended leaves behind: lines, changes, and how many messages the lines add."""
     title: str | UnsetType | None = UNSET
     for kind, update in history.state.items():
@@ -47,7 +47,8 @@ def sealable(history: History, state: SessionState) -> tuple[list[Line], Changes
         if kind == "session_info_update" and "title" in update:
             title = update["title"]
     messages = sum(it.entity in ("user_message", "agent_message") for it in history)
-    return lines_of(history), Changes(state=state, title=title), messages
+    lines = [*lines_of(history), *(Line(it.body, "") for it in marks)]
+    return lines, Changes(state=state, title=title), messages
 
 
 def keep_latest(state: SessionState, update: dict[str, object]) -> None:

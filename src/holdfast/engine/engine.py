@@ -174,28 +174,35 @@ class Engine:
 
     async def _set(self, session: LiveSession, option_id: str, value: OptionValue) -> bool:
         option = next(it for it in self._agent.options if it.id == option_id)
-        before = session.value(option)
-        if before == value:
-            return False
+        changed = session.value(option) != value
+        before = session.state.options.get(option_id)
         session.state.options[option_id] = value
         told = session.options_update(self._agent.options)  # now: what is set meanwhile is not stored yet
         try:
+            # Even if nothing changes: somebody may have set the same value, and it is not stored yet (P2).
             await self._save(session, Changes(state=session.state))
         except BaseException:
-            session.state.options[option_id] = before
+            if before is None:
+                session.state.options.pop(option_id, None)
+            else:
+                session.state.options[option_id] = before
             raise
-        session.publish(told)
-        return True
+        if changed:
+            session.publish(told)
+        return changed
 
     async def rename(self, session: LiveSession, title: str | None, *, by: Literal["user", "agent"] = "user") -> None:
         """Give a session a title; None takes it away. One made of a prompt never comes in its place (B17)."""
-        before, session.state.title_by = session.state.title_by, by
+        before = session.title, session.state.title_by
+        session.title, session.state.title_by = title, by
         try:
             await self._save(session, Changes(title=title, state=session.state))
         except BaseException:
-            session.state.title_by = before
+            if session.title == title:
+                session.title, session.state.title_by = before
             raise
-        session.title = title
+        if session.title != title:
+            return  # its turn has given it another one since
         told: Update = {"sessionUpdate": "session_info_update", "title": title}
         if session.turn is not None and session.turn.running:
             session.turn.emit_update(told)  # its end must not bring back a title that it gave before

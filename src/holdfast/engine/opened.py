@@ -60,7 +60,7 @@ class OpenSessions:
         if broken is not None:
             lines, changes, messages = recovered(broken, record, complete=self._agent.begins_entries)
             try:
-                await self._store.seal(claim, lines, changes, messages=messages)
+                await self._store.seal(claim, lines, changes, messages=messages, late=True)
             except BaseException:
                 await self._store.release(claim)
                 raise

@@ -33,7 +33,7 @@ def recovered(broken: Broken, record: Record, *, complete: bool) -> tuple[list[L
             log.warning("Something a broken turn had said is left out: %s", e)
         else:
             history.apply(event_from(update, line))
-    for event in (*closing_events(history, status="failed", complete=complete), *end_mark(TurnEnd("interrupted"))):
+    for event in closing_events(history, status="failed", complete=complete):
         history.apply(event)
     record.state.interrupted = True
-    return sealable(history, record.state)
+    return sealable(history, end_mark(TurnEnd("interrupted")), record.state)

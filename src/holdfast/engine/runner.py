@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from holdfast.engine.ends import closing_events, end_mark, sealable
 from holdfast.engine.session import Unsealed
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engine.port import AgentPort
     from holdfast.engine.session import LiveSession
     from holdfast.engine.turn import Turn
-    from holdfast.model import Event, StopReason, Update
+    from holdfast.model import Event, Line, StopReason, Update
     from holdfast.store import Store, TurnLog
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class Runner:
             return
         async with left.sealing:
             if session.unsealed is left:
-                await self._store.seal(session.claim, left.lines, left.changes, messages=left.messages)
+                await self._store.seal(session.claim, left.lines, left.changes, messages=left.messages, late=True)
                 session.lines += len(left.lines)
                 session.unsealed = None
                 session.show(left.unshown)
@@ -139,7 +140,7 @@ class Runner:
 
     async def _perform(self, turn: Turn) -> TurnEnd:
         """Let the agent do its work, however long that takes, and say how it ended."""
-        task = asyncio.get_running_loop().create_task(self._agent_work(turn), name="turn")
+        task = asyncio.get_running_loop().create_task(self._agent_work(turn), name="turn", context=turn.context)
         turn.work(task)
         await turn.over
         if not task.done():
@@ -154,7 +155,7 @@ class Runner:
         if task.cancelled():
             return TurnEnd("error", "The agent cancelled itself")
         if failure is not None:
-            return TurnEnd("error", _explain(failure))
+            return TurnEnd("error", turn.context.run(_explain, failure))
         return TurnEnd(task.result() or "end_turn")
 
     def _forget(self, task: asyncio.Task[StopReason | None]) -> None:
@@ -172,8 +173,7 @@ class Runner:
             # It would stand in the way of everything else there is to store, now and later.
             session.state.memory = (await self._store.get(session.id)).state.memory
             end = TurnEnd("error", "What the agent wanted to remember is not JSON, and is forgotten")
-        self._mark(turn, end)
-        lines, changes, messages = sealable(turn.history, session.state)
+        lines, changes, messages = self._sealable(session, turn, end)
         try:
             await self._store.seal(session.claim, lines, changes, messages=messages)
         except (SessionMoved, SessionNotFound) as e:
@@ -182,18 +182,21 @@ class Runner:
         except RequestError as e:
             failed = TurnEnd("error", e.message)
             if end.reason == "end_turn":
-                self._mark(turn, failed)
-                lines, changes, messages = sealable(turn.history, session.state)
+                lines, changes, messages = self._sealable(session, turn, failed)
             session.unsealed = Unsealed(lines, changes, messages, turn.unshown, e)
             return failed
         session.lines += len(lines)
         return end
 
-    def _mark(self, turn: Turn, end: TurnEnd) -> None:
-        """Put a mark of a bad end into the history, to be shown like anything else once it is stored."""
-        for event in end_mark(end):
-            turn.history.apply(event)
-            turn.unshown.append(event)
+    def _sealable(self, session: LiveSession, turn: Turn, end: TurnEnd) -> tuple[list[Line], Changes, int]:
+        """Say what the turn leaves behind. The mark of a bad end is shown, like anything else, once it is stored."""
+        marks = end_mark(end)
+        turn.unshown += marks
+        lines, changes, messages = sealable(turn.history, marks, session.state)
+        if changes.title is not UNSET:
+            # The user may be giving it another one right now, and came later.
+            changes = msgspec.structs.replace(changes, title=session.title)
+        return lines, changes, messages
 
 
 def _drop(turn: Turn) -> None:

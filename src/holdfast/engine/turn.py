@@ -6,6 +6,7 @@ What is emitted within one loop tick is written to the turn's log in one piece, 
 from __future__ import annotations
 
 import asyncio
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from holdfast.engine.asks import Asks
@@ -47,6 +48,8 @@ class Turn:
         self.session = session
         self.prompt = prompt
         self.message_id = new_id("msg")
+        self.context = copy_context()
+        """Where it was asked for; its work is done there, so that whatever travels with the prompt is at hand."""
         self.history = History(complete=complete)
         """What was said in this turn so far, folded."""
         self.phase = Phase.WAITING

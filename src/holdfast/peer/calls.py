@@ -8,7 +8,7 @@ from holdfast.jsonrpc import encode_batch, encode_error
 from holdfast.peer.faults import CANCELLED
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future, Task
+    from asyncio import AbstractEventLoop, Future, Task, TimerHandle
     from collections.abc import Callable
 
     from msgspec import Raw
@@ -21,18 +21,18 @@ Send: TypeAlias = "Callable[[bytes], None]"
 class Pending(NamedTuple):
     """A request of ours that waits for its answer.
 
-    An answer is released in its place among the notifications (A10), unless the one who waits for it was called by
-    the dispatcher, which would then wait for itself: such an answer is released `at_once`.
+    An answer is released in its place among the notifications (A10), unless the handler that `asked` is one that the
+    dispatcher is waiting for, and so for itself: such an answer is released at once.
     """
 
     future: Future[Raw]
-    at_once: bool
+    asked: Message | None
 
 
 class Call:
     """A request of theirs that is being answered. However it goes, it is answered exactly once."""
 
-    __slots__ = ("_answer", "_answered", "request", "task", "waiter")
+    __slots__ = ("_answer", "_answered", "_patience", "request", "task", "waiter")
 
     def __init__(self, request: Request, answer: Send) -> None:
         self.request = request
@@ -41,12 +41,15 @@ class Call:
         """Is told when the request is answered, which may be long before its handler ends."""
         self._answer = answer
         self._answered = False
+        self._patience: TimerHandle | None = None
 
     def answer(self, encoded: bytes) -> None:
         """Send the answer, unless there was one."""
         if not self._answered:
             self._answered = True
             self._answer(encoded)
+            if self._patience is not None:
+                self._patience.cancel()  # it would hold us, and what was asked, until it runs out
             if self.waiter is not None and not self.waiter.done():
                 self.waiter.set_result(None)
 
@@ -54,7 +57,7 @@ class Call:
         """Cancel the work. If it does not end within `grace` seconds it is answered for."""
         if self.task is not None and not self.task.done():
             self.task.cancel()
-            loop.call_later(grace, self.give_up)
+            self._patience = self._patience or loop.call_later(grace, self.give_up)
 
     def give_up(self) -> None:
         """Answer for a handler that does not."""

@@ -90,7 +90,7 @@ class _CancelParams(msgspec.Struct, frozen=True, rename="camel"):
 
 _read_cancel = msgspec.json.Decoder(_CancelParams).decode
 
-_dispatching: ContextVar[Peer | None] = ContextVar("dispatching", default=None)
+_handled: ContextVar[Message | None] = ContextVar("handled", default=None)  # by whom this code was called
 
 
 class Peer:
@@ -115,6 +115,8 @@ class Peer:
         self._pending: dict[Id, Pending] = {}
         self._calls: dict[Id, Call] = {}
         self._work: dict[asyncio.Task[None], Call] = {}
+        self._awaited: Message | None = None  # whose handler the dispatcher waits for
+        self._idle = False  # whether the dispatcher waits for something to do
         self._waiting: dict[Id, bool] = {}  # requests in the inbox; True once cancelled there
         self._running: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -145,8 +147,10 @@ class Peer:
         encoded = encode_request(id_, method, params)
         self._next_id += 1
         future: asyncio.Future[Raw] = self._loop.create_future()
-        self._pending[id_] = Pending(future, at_once=_dispatching.get() is self)
+        self._pending[id_] = Pending(future, _handled.get())
         self._send(encoded)
+        if len(self._pending) == 1:
+            self._transport.flush()  # nothing is under way that it could share a system call with
         try:
             raw = await future
         except asyncio.CancelledError:
@@ -204,9 +208,7 @@ class Peer:
     async def run(self) -> None:
         """Serve until the input ends; then finish, as the rules above say."""
         self._transport.open(self)
-        context = self._context.copy()
-        context.run(_dispatching.set, self)
-        dispatcher = self._loop.create_task(self._dispatch(), name="dispatch", context=context)
+        dispatcher = self._loop.create_task(self._dispatch(), name="dispatch", context=self._context.copy())
         dispatcher.add_done_callback(lambda _: self.close())  # without it nothing would ever be answered
         try:
             await self._ended.wait()
@@ -275,6 +277,7 @@ class Peer:
     def lines_received(self, lines: Sequence[Line]) -> None:
         """Take what arrived; see to what overtakes, queue the rest."""
         inbox, urgent = self._inbox, self.routes.urgent
+        nothing_before = self._idle and not inbox
         for line in lines:
             if type(line) is Oversized:
                 frame, seen = oversized(line.head, line.tail, line.limit), line.head
@@ -294,7 +297,14 @@ class Peer:
                 if seen.strip(b" \t\r"):  # a blank line says nothing
                     inbox.append(frame)
             elif not self._overtakes(frame):
-                inbox.append(frame)
+                if nothing_before and not inbox and self._at_once(frame):
+                    nothing_before = False  # one at a time: the next waits until this one has run to its first wait
+                else:
+                    inbox.append(frame)
+        if not inbox:
+            if self._idle:
+                self._unread = 0  # nobody else will: the dispatcher sleeps on
+            return
         if self._unread > self._limits.unread and not self._paused:
             self._paused = True
             self._transport.pause()
@@ -311,10 +321,22 @@ class Peer:
         elif type(message) is Request:
             self._waiting[message.id] = False
         elif type(message) is Response or message.to_us:
-            at_once = message.id in self._pending and self._pending[message.id].at_once
-            if at_once:
+            pending = None if message.id is None else self._pending.get(message.id)
+            if pending is not None and pending.asked is not None and pending.asked is self._awaited:
                 self._release(message)
-            return at_once
+                return True
+        return False
+
+    def _at_once(self, message: Message) -> bool:
+        """See to a message now if nothing is before it, to spare it the way through the dispatcher."""
+        if self._transport.unsent > self._limits.unsent:
+            return False
+        if type(message) is Response:
+            self._release(message)
+            return True
+        if type(message) is Request and not self._is_ordered(message):
+            self._begin(message, self._send)
+            return True
         return False
 
     def input_ended(self, reason: ConnectionLost | None) -> None:
@@ -336,7 +358,9 @@ class Peer:
                 if self._ended.is_set():
                     return
                 self._news.clear()
+                self._idle = True
                 await self._news.wait()
+                self._idle = False
                 continue
             frame = inbox.popleft()
             if type(frame) is Notification:
@@ -374,6 +398,8 @@ class Peer:
             if it.method in self.routes.urgent:
                 self._tell_at_once(it)
             return
+        self._awaited = it
+        _handled.set(it)
         try:
             await route.handle(route.read(it.params))
         except asyncio.CancelledError:
@@ -384,6 +410,8 @@ class Peer:
             raise
         except BaseException as e:  # noqa: BLE001  (nothing a handler raises may end the connection)
             error_for(e, f"The notification {it.method}")
+        finally:
+            self._awaited = None
 
     def _tell_at_once(self, it: Notification) -> None:
         route = self.routes.urgent[it.method]
@@ -409,25 +437,38 @@ class Peer:
     # Requests to us
 
     async def _start(self, request: Request, answer: Send) -> None:
+        ordered = self._is_ordered(request)
+        call = self._begin(request, answer)
+        if call is not None and ordered:
+            call.waiter = self._loop.create_future()
+            self._awaited = request
+            try:
+                await call.waiter
+            finally:
+                self._awaited = None
+
+    def _is_ordered(self, request: Request) -> bool:
+        route = self.routes.requests.get(request.method)
+        return route is not None and route.ordered
+
+    def _begin(self, request: Request, answer: Send) -> Call | None:
+        """Set somebody to work on a request, unless it has to be refused."""
         if self._waiting.pop(request.id, False):
             answer(encode_error(request.id, CANCELLED))
-            return
+            return None
         if len(self._work) >= self._limits.calls:
             busy = ErrorObject(InternalError.code, f"Too many requests at once; at most {self._limits.calls}")
             answer(encode_error(request.id, busy))
-            return
+            return None
         route = self.routes.requests.get(request.method)
-        ordered = route is not None and route.ordered
         call = self._calls[request.id] = Call(request, answer)
         context = self._context.copy()
-        if ordered:
-            context.run(_dispatching.set, self)
+        if route is not None and route.ordered:
+            context.run(_handled.set, request)
         task = call.task = self._loop.create_task(self._serve(call, route), name=request.method, context=context)
         self._work[task] = call
         task.add_done_callback(self._served)
-        if ordered:
-            call.waiter = self._loop.create_future()
-            await call.waiter
+        return call
 
     async def _serve(self, call: Call, route: RequestRoute | None) -> None:
         request = call.request
@@ -442,6 +483,10 @@ class Peer:
         except BaseException as e:  # noqa: BLE001  (a handler that exits or raises a cancellation is answered too)
             encoded = encode_error(request.id, error_for(e, f"The request {request.method}"))
         call.answer(encoded)
+        if self._awaited is request:
+            self._awaited = None
+        if len(self._work) == 1:
+            self._transport.flush()  # nobody else is at work who could share a system call with it
 
     def _served(self, task: asyncio.Task[None]) -> None:
         call = self._work.pop(task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from holdfast.errors import AuthRequired, InvalidParams
+from holdfast.errors import AuthRequired, InvalidParams, UsageError
 
 if TYPE_CHECKING:
     from holdfast.agent import Agent
@@ -27,6 +27,8 @@ class Host:
         limits: Limits | None = None,
         servers: tuple[Server, ...] = (),
     ) -> None:
+        if agent.handler is None and not agent.commands:
+            raise UsageError(f"the agent {agent.name!r} has no prompt handler; decorate one with @agent.prompt")
         self.agent = agent
         self.versions = {"1": (1,), "2": (2,), "auto": (1, 2)}[protocol]
         self._store = store

@@ -12,6 +12,7 @@ from holdfast.agent.performer import commands_update
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.model import ArchiveFilter, checked_prompt, event_from
 from holdfast.server.watch import Watch, encode_plain
+from holdfast.tracing import note_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -49,8 +50,9 @@ class Sessions:
         self.host.check_login()
         engine = await self.host.engine()
         session = await engine.restore(session_id, cwd, additional or (), equipment=equipment)
-        self.forget(session_id)
+        before = self._watches.get(session_id)
         watch = self._attach(session)
+        _leave(before)  # not earlier: a question it was asked is now put to the new one, not given up
         if replay:
             assert watch.attachment is not None
             async for blocks in watch.attachment.past(engine.store):
@@ -85,8 +87,9 @@ class Sessions:
 
     # Talking
 
-    async def prompt(self, session_id: str, blocks: Sequence[Update]) -> Turn:
+    async def prompt(self, session_id: str, blocks: Sequence[Update], meta: dict[str, Any] | None) -> Turn:
         """Put a prompt in line, in a session this connection has open or had open."""
+        note_trace(meta)
         self.host.check_login()
         checked_prompt(blocks, self.host.agent.accepts)
         session = await self.opened(session_id)
@@ -175,10 +178,7 @@ class Sessions:
 
     def forget(self, session_id: str) -> None:
         """Watch a session no more."""
-        watch = self._watches.pop(session_id, None)
-        if watch is not None and watch.attachment is not None:
-            watch.attachment.session.detach(watch.attachment)
-            watch.attachment = None
+        _leave(self._watches.pop(session_id, None))
 
     def leave(self) -> None:
         """Watch nothing any more."""
@@ -235,6 +235,12 @@ def equipment(
     from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
 
     return Equipment(read_servers(wire, kinds, typed=typed), elicits)
+
+
+def _leave(watch: Watch | None) -> None:
+    if watch is not None and watch.attachment is not None:
+        watch.attachment.session.detach(watch.attachment)
+        watch.attachment = None
 
 
 def session_info(info: SessionInfo) -> Update:

@@ -156,7 +156,7 @@ class Version1:
 
     async def _prompt(self, it: shapes.Prompt) -> Update:
         """Answer a prompt when its turn has ended (C2)."""
-        turn = await self._sessions.prompt(it.session_id, it.prompt)
+        turn = await self._sessions.prompt(it.session_id, it.prompt, it.meta)
         try:
             end = await asyncio.shield(turn.ended)
         except asyncio.CancelledError:

@@ -63,6 +63,8 @@ class Version2:
         routes.request("session/set_title", self._set_title, shapes.SetTitle)
         routes.request("session/set_config_option", self._set_option, shapes.SetConfigOption)
         routes.request("session/prompt", self._prompt, shapes.Prompt)
+        routes.request("tool_call/cancel", self._refuse_cancel, shapes.Params)
+        routes.request("terminal/cancel", self._refuse_cancel, shapes.Params)
         routes.urgent_notification("session/cancel", self._cancel, shapes.OfSession)
         return routes
 
@@ -153,12 +155,15 @@ class Version2:
 
     async def _prompt(self, it: shapes.Prompt) -> Update:
         """Acknowledge a prompt once it is part of the conversation (C3)."""
-        turn = await self._sessions.prompt(it.session_id, it.prompt)
+        turn = await self._sessions.prompt(it.session_id, it.prompt, it.meta)
         try:
             return {"messageId": await asyncio.shield(turn.accepted)}
         except asyncio.CancelledError:
             self._sessions.cancel_turn(turn)
             raise
+
+    async def _refuse_cancel(self, _: shapes.Params) -> None:
+        raise InvalidParams("It cannot be cancelled by itself, and does not say it can; cancel the session's turn")
 
     def _cancel(self, it: shapes.OfSession) -> None:
         self._sessions.cancel(it.session_id)

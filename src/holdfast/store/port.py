@@ -117,8 +117,13 @@ class Store(Protocol):
         """Begin a turn with what was accepted, as a prompt."""
         ...
 
-    async def seal(self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int) -> None:
-        """End the turn: put its entries behind the history and forget its log. `messages` were added by it."""
+    async def seal(
+        self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int, late: bool = False
+    ) -> None:
+        """End the turn: put its entries behind the history and forget its log. `messages` were added by it.
+
+        A turn that is sealed `late` had ended before: the session's last activity stays what it was (B10).
+        """
         ...
 
     async def save(self, claim: Claim, changes: Changes) -> None:

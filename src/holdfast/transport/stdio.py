@@ -3,7 +3,7 @@
 Once it is open nothing else reaches the real stdout (A1): descriptor 1 leads to stderr, for Python code, for C code
 and for child processes alike, and descriptor 0 to nothing, so that nobody steals the client's words. That stays so
 after closing, because C code writes what it buffered when the process exits, and a handler left behind may print
-still. SIGTERM and SIGINT end the input as if the client had closed it (A11).
+still. SIGTERM and SIGINT end the input as if the client had closed it, and after that mean nothing more (A11).
 """
 
 from __future__ import annotations
@@ -42,14 +42,9 @@ class StdioTransport(PipeTransport):
                 asyncio.get_running_loop().add_signal_handler(number, self.end_input)
 
     async def close(self, flush_for: float) -> None:
-        """Flush, and let signals end the process again."""
-        if self._closed:
-            return
+        """Flush. Signals go on meaning that we should end: we are, and what is left to do may take a moment."""
         await super().close(flush_for)
         self._flush_python()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                asyncio.get_running_loop().remove_signal_handler(number)
 
     def _flush_python(self) -> None:
         with suppress(OSError, ValueError, AttributeError):  # there may be none
@@ -70,6 +65,8 @@ def _own_output() -> int:
     A duplicate shares it with everyone who has the same pipe or terminal, stderr and the parent shell perhaps among
     them, and they would be surprised to find it non-blocking. Opened anew through /proc it is our own.
     """
+    if sys.__stdout__ is None:
+        return os.open(os.devnull, os.O_WRONLY)
     anew = "/proc/self/fd/1"
     with suppress(OSError):
         mode = os.stat(anew).st_mode  # noqa: PTH116  (pathlib takes as long to import as all our transports)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("P7")
 
-UNREAD = 1 << 20
-CHUNK = 64 << 10
+UNREAD = 256 << 10
+CHUNK = 16 << 10
 
 
 @pytest.mark.parametrize(

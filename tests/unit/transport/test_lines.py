@@ -65,7 +65,7 @@ def test_both_ends_of_a_line_that_was_too_long_are_kept() -> None:
 @pytest.mark.parametrize("size", [2, 100, 64 << 10])
 def test_a_line_costs_little_more_memory_than_its_bytes_whatever_its_pieces(size: int) -> None:
     """A4: pieces of two bytes, kept apart, would cost twenty times as much."""
-    length = 256 << 10
+    length = 64 << 10
     splitter = LineSplitter(2 * length)
     tracemalloc.start()
     try:

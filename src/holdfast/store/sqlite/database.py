@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import apsw
+import msgspec
 
 from holdfast.errors import StoreDamaged, StoreError, StoreFull, StoreTooNew
 
@@ -38,12 +40,16 @@ class Database:
         self._queries = queries()
         with self.explained():
             self._db = apsw.Connection(path, vfs=vfs)
-            self._db.set_busy_timeout(BUSY_MS)
-            self._check()
-            self._db.pragma("journal_mode", "wal")
-            self._db.pragma("synchronous", "full")
-            self._db.pragma("foreign_keys", 1)
-            self._migrate()
+            try:
+                self._db.set_busy_timeout(BUSY_MS)
+                self._check()
+                self._use_log()
+                self._db.pragma("synchronous", "full")
+                self._db.pragma("foreign_keys", 1)
+                self._migrate()
+            except BaseException:
+                self._db.close(force=True)
+                raise
 
     def run(self, name: str, /, **bindings: object) -> None:
         """Run a query for what it does."""
@@ -74,13 +80,23 @@ class Database:
             raise
 
     @contextmanager
+    def snapshot(self) -> Generator[None]:
+        """Read: all queries see the same moment."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if not self._db.get_autocommit():
+                self._db.execute("ROLLBACK")
+
+    @contextmanager
     def explained(self) -> Generator[None]:
         """Say what a database error means for the user, and what to do about it."""
         try:
             yield
         except apsw.FullError as e:
             raise StoreFull("There is no space left for the sessions. Nothing was changed; free some, try again") from e
-        except (apsw.CorruptError, apsw.NotADBError) as e:
+        except (apsw.CorruptError, apsw.NotADBError, msgspec.DecodeError, UnicodeDecodeError) as e:
             raise StoreDamaged(
                 f"The session store {self._path} is damaged ({e}). Nothing was changed in it. Keep a copy of the file "
                 "and of those beside it; restore a backup, or choose another place for the store"
@@ -91,6 +107,8 @@ class Database:
             raise StoreError(f"The session store {self._path} cannot be opened for writing ({e})") from e
         except apsw.IOError as e:
             raise StoreError(f"The session store cannot be read or written ({e}). Nothing was changed") from e
+        except apsw.Error as e:
+            raise StoreError(f"The session store cannot do that ({e}). Nothing was changed") from e
 
     def vacuum(self) -> None:
         """Give back the space of what was deleted."""
@@ -103,8 +121,10 @@ class Database:
         self._db.close()
 
     def _check(self) -> None:
+        # In this order: another process may be making the store, and it writes both at once.
+        has_schema = self._db.pragma("schema_version") != 0
         application = self._db.pragma("application_id")
-        if application not in (0, APPLICATION_ID) or (application == 0 and self._db.pragma("schema_version")):
+        if application not in (0, APPLICATION_ID) or (application == 0 and has_schema):
             raise StoreError(f"{self._path} is a database, but not one of Holdfast's; choose another place")
         version, newest = self._db.pragma("user_version"), len(migrations())
         if version > newest:
@@ -112,6 +132,19 @@ class Database:
                 f"{self._path} was written by a newer Holdfast (format {version}, this one knows {newest}); "
                 "upgrade Holdfast, or choose another place for the store"
             )
+
+    def _use_log(self) -> None:
+        """Have a write-ahead log. SQLite does not wait for others that make the same store just now, so we do."""
+        deadline = time.monotonic() + BUSY_MS / 1_000
+        while True:
+            try:
+                self._db.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+            else:
+                return
 
     def _migrate(self) -> None:
         """Bring the schema up to date, one numbered file after the other, all of them or none."""

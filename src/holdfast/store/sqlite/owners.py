@@ -42,8 +42,12 @@ class Owners:
         if directory is not None:
             directory.mkdir(mode=0o700, exist_ok=True)
             self._fd = os.open(directory / self.me, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-            _lock(self._fd)
-            os.write(self._fd, msgspec.json.encode(_About(os.getpid(), " ".join(sys.argv)[:200])))
+            try:
+                _lock(self._fd)
+                os.write(self._fd, msgspec.json.encode(_About(os.getpid(), " ".join(sys.argv)[:200])))
+            except OSError:
+                self.close()
+                raise
 
     def is_alive(self, owner: str) -> bool:
         """Say whether a process is at work."""
@@ -53,8 +57,10 @@ class Owners:
             return False
         try:
             fd = os.open(self._directory / owner, os.O_RDWR)
-        except OSError:
+        except FileNotFoundError:
             return False
+        except OSError:  # whoever cannot be asked may be alive
+            return True
         try:
             if not _lock(fd):
                 return True

@@ -51,7 +51,8 @@ RETURNING n, turn;
 
 -- name: end_turn
 UPDATE session
-SET prompt = NULL, updated_at = max(updated_at + 1, :now), messages = messages + :messages
+SET prompt = NULL, messages = messages + :messages,
+    updated_at = CASE WHEN :late THEN updated_at ELSE max(updated_at + 1, :now) END
 WHERE id = :id AND epoch = :epoch
 RETURNING n, turn;
 
@@ -157,7 +158,7 @@ DELETE FROM history WHERE session = :n AND segment = :segment;
 DELETE FROM session WHERE n = :n;
 
 -- name: old_sessions
-SELECT id FROM session WHERE updated_at < :before AND prompt IS NULL ORDER BY updated_at;
+SELECT id FROM session WHERE updated_at < :before ORDER BY updated_at;
 
 -- name: get_setting
 SELECT value FROM setting WHERE name = :name;

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
+import apsw
 import msgspec
 
 from holdfast.model import event_from, searchable
@@ -12,19 +15,21 @@ from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import read_session
 
 if TYPE_CHECKING:
-    from holdfast.model import SessionInfo
+    from holdfast.model import Event, SessionInfo
     from holdfast.store.sqlite.database import Database
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile("(?:[^\\W_]|[\u0300-\u036f])+")
+"""A word as the tokenizer of the database sees it: letters and digits, with their accents."""
 
 
 def find(db: Database, words: str, cwd: str | None, limit: int) -> list[Hit]:
     """Find the newest texts that have all of the words."""
-    wanted = _WORD.findall(words)
-    if not wanted:
+    asked = dict.fromkeys(_WORD.findall(words))
+    if not asked:
         return []
     hits: list[Hit] = []
-    match = " ".join(f'"{word}"' for word in wanted)
+    match = " ".join(f'"{word}"' for word in asked)
+    wanted = {_plain(word) for word in asked}
     for _, segment, line, session in db.rows("find_words", words=match):
         owners = [session] if segment is None else _sessions_with(db, segment)
         infos = (_info(db, n) for n in owners)
@@ -46,21 +51,38 @@ def _info(db: Database, n: int) -> SessionInfo | None:
     return read_session(row).info if row else None
 
 
-def _title_hit(info: SessionInfo, wanted: list[str]) -> Hit:
+def _title_hit(info: SessionInfo, wanted: set[str]) -> Hit:
     title = info.title or ""
     return Hit(info, "title", "", title, marks(title, wanted))
 
 
-def _line_hit(db: Database, info: SessionInfo, segment: int, line: int, wanted: list[str]) -> Hit:
+def _line_hit(db: Database, info: SessionInfo, segment: int, line: int, wanted: set[str]) -> Hit:
     row = db.row("get_segment", id=segment)
     assert row
-    stored: bytes = row[0].split(b"\n")[line]
-    event = event_from(msgspec.json.decode(stored), stored)
-    text = searchable([stored])
-    return Hit(info, event.kind, event.key, text, marks(text, wanted))
+    stored: list[bytes] = row[0].split(b"\n")[line:]
+    if not stored:
+        raise apsw.CorruptError("a line that words were found in is not there")
+    first = _event(stored[0])
+    text = searchable(takewhile(lambda it: _is_same(_event(it), first), stored))
+    return Hit(info, first.kind, first.key, text, marks(text, wanted))
 
 
-def marks(text: str, wanted: list[str]) -> tuple[tuple[int, int], ...]:
-    """Find the words in a text as a reader would see them."""
-    pattern = "|".join(rf"\b{re.escape(word)}\b" for word in wanted)
-    return tuple(found.span() for found in re.finditer(pattern, text, re.IGNORECASE))
+def _event(line: bytes) -> Event:
+    return event_from(msgspec.json.decode(line), line)
+
+
+def _is_same(event: Event, other: Event) -> bool:
+    """Say whether two events are about the same entry: one may be stored on several lines, one after the other."""
+    return (event.rule.entity, event.key) == (other.rule.entity, other.key)
+
+
+def marks(text: str, wanted: set[str]) -> tuple[tuple[int, int], ...]:
+    """Find words in a text, however they are written there."""
+    return tuple(found.span() for found in _WORD.finditer(text) if _plain(found.group()) in wanted)
+
+
+def _plain(word: str) -> str:
+    """Write a word without accents and capitals."""
+    if not word.isascii():
+        word = "".join(it for it in unicodedata.normalize("NFD", word) if not unicodedata.combining(it))
+    return word.lower()

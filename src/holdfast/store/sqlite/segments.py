@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.model import Line, searchable
+import msgspec
+
+from holdfast.model import event_from, fold, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from holdfast.model import Line
     from holdfast.store.sqlite.database import Database
 
 _SAID = (b'{"sessionUpdate":"user_message"', b'{"sessionUpdate":"agent_message"')
@@ -93,27 +96,43 @@ def copy_history(db: Database, n: int, copy: int, up_to: str | None) -> bool:
         db.run("copy_history", n=n, copy=copy, last=1 << 62)
         db.run("count_copied_lines", n=copy)
         return True
-    needle = f'"{up_to}"'.encode()
+    end = _end_of(db, n, up_to)
+    if end is None:
+        return False
+    position, lines = end
+    db.run("copy_history", n=n, copy=copy, last=position - 1)
+    db.run("count_copied_lines", n=copy)
+    extend_history(db, copy, lines_of(fold(lines, complete=False)))
+    return True
+
+
+def _end_of(db: Database, n: int, key: str) -> tuple[int, list[bytes]] | None:
+    """Find where an entry ends: the position of a segment, and the lines of it up to and with the entry's last."""
+    needle = msgspec.json.encode(key)
+    end = None
     for position, _, body in db.rows("read_history", n=n, after=-1):
         lines: list[bytes] = body.split(b"\n") if needle in body else []
-        ends = [at for at, line in enumerate(lines) if names_key(line, needle)]
-        if ends:
-            db.run("copy_history", n=n, copy=copy, last=position - 1)
-            db.run("count_copied_lines", n=copy)
-            extend_history(db, copy, [Line(line, searchable([line])) for line in lines[: ends[0] + 1]])
-            return True
-    return False
+        about = [needle in line and _is_about(line, key) for line in lines]
+        at = 0 if end else about.index(True) if True in about else len(lines)
+        last = at
+        while last < len(lines) and about[last]:
+            last += 1
+        if last > at:
+            end = position, lines[:last]
+        if end and (last < len(lines) or last == at):
+            break  # otherwise it may go on in the next segment
+    return end
+
+
+def _is_about(line: bytes, key: str) -> bool:
+    event = event_from(msgspec.json.decode(line), line)
+    return event.key == key and event.rule.key in ("messageId", "toolCallId")
 
 
 def count_messages(db: Database, n: int) -> int:
     """Count what was said in a history by the user and by the agent."""
     bodies = (body for _, _, body in db.rows("read_history", n=n, after=-1))
     return sum(line.startswith(_SAID) for body in bodies for line in body.split(b"\n"))
-
-
-def names_key(line: bytes, quoted: bytes) -> bool:
-    """Say whether a stored line is about the entry with that key, wherever its layout puts the key."""
-    return any(b'"%s":%s' % (name, quoted) in line for name in (b"messageId", b"toolCallId"))
 
 
 def delete_history(db: Database, n: int) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
 
-from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, SessionNotFound, StoreError
+from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, StoreDamaged
 from holdfast.model import Page
 from holdfast.store.port import Broken, Changes, Claim, Claimed
-from holdfast.store.sqlite import cursors, search, segments
+from holdfast.store.sqlite import cursors, rows, search, segments
+from holdfast.store.sqlite.files import explained, make_directory
 from holdfast.store.sqlite.owners import Owners
-from holdfast.store.sqlite.rows import read_info, read_session
-from holdfast.store.sqlite.turns import NoFile, TurnFile, read_log
+from holdfast.store.sqlite.turns import TurnLogs
 from holdfast.store.sqlite.worker import Worker
 
 if TYPE_CHECKING:
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
     from holdfast.model import ArchiveFilter, Line, SessionInfo, SessionState
     from holdfast.store.port import Hit, Record
     from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.turns import NoFile, TurnFile
 
 FIRST_READ_BYTES, READ_BYTES = 32 << 10, 512 << 10
 """How much of a history is read at a time: a little, so that something can be shown soon, then much."""
+
+
+BESIDE = ("turns", "owners")
+"""What the directories beside the file are called, behind its name."""
 
 
 class SqliteStore:
@@ -36,11 +41,11 @@ class SqliteStore:
     def __init__(self, path: str, *, vfs: str | None = None) -> None:
         self._in_memory = path == ":memory:"
         self._path = Path(path)
-        if not self._in_memory:
-            _make_private(self._path)
-        self._turns = self._path.with_name(f"{self._path.name}.turns")
-        self._owners = Owners(None if self._in_memory else self._path.with_name(f"{self._path.name}.owners"))
-        self._logs: dict[Claim, TurnFile | NoFile] = {}
+        turns, owners = (None if self._in_memory else self._path.with_name(f"{self._path.name}.{it}") for it in BESIDE)
+        if turns is not None:
+            _make_private(self._path, turns)
+        self._logs = TurnLogs(turns)
+        self._owners = Owners(owners)
         self._writer = Worker(path, vfs)
         # What is in memory is in one connection's memory.
         self._reader = self._writer if self._in_memory else Worker(path, vfs)
@@ -52,8 +57,12 @@ class SqliteStore:
         try:
             store = cls(path, vfs=vfs)
         except OSError as e:
-            raise StoreError(f"The session store {path} cannot be opened ({e.strerror})") from e
-        await store._writer.run(store._prepare)
+            raise explained(e, f"The session store {path} cannot be opened") from e
+        try:
+            await store._writer.run(store._prepare)
+        except BaseException:
+            await store.close()
+            raise
         return store
 
     def _prepare(self, db: Database) -> None:
@@ -68,14 +77,16 @@ class SqliteStore:
     # Sessions
 
     async def create(self, info: SessionInfo, state: SessionState) -> Claim:
+        encoded = msgspec.json.encode(state)
+
         def work(db: Database) -> Claim:
             with db.transaction():
-                return self._add(db, info, state)[1]
+                return rows.add_session(db, info, encoded, self._owners.me)[1]
 
         return await self._writer.run(work)
 
     async def get(self, session: str) -> Record:
-        return await self._reader.run(lambda db: read_session(_row(db, session)))
+        return await self._reader.run(lambda db: rows.read_session(rows.find_session(db, session)))
 
     async def list(self, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int) -> Page:
         after = cursors.verify(cursor, self._key, cwd, archived)[:2] if cursor is not None else cursors.START
@@ -85,34 +96,37 @@ class SqliteStore:
             bindings: dict[str, Any] = {"updated_at": after[0], "n": after[1], "limit": limit + 1}
             if cwd is not None:
                 bindings["cwd"] = cwd
-            rows: list[Any] = []
-            for name in names:
-                rows += db.rows(f"list_{name}" if cwd is None else f"list_{name}_in", **bindings)
-            rows.sort(key=lambda row: (row[6], row[0]), reverse=True)
-            found = tuple(read_info(row) for row in rows[:limit])
-            if len(rows) <= limit:
-                return Page(found, None)
-            last = rows[limit - 1]
-            return Page(found, cursors.sign(cursors.Place(last[6], last[0], cwd, archived), self._key))
+            found: list[Any] = []
+            with db.snapshot():
+                for name in names:
+                    found += db.rows(f"list_{name}" if cwd is None else f"list_{name}_in", **bindings)
+            found.sort(key=lambda row: (row[6], row[0]), reverse=True)
+            page = tuple(rows.read_info(row) for row in found[:limit])
+            if len(found) <= limit:
+                return Page(page, None)
+            last = found[limit - 1]
+            return Page(page, cursors.sign(cursors.Place(last[6], last[0], cwd, archived), self._key))
 
         return await self._reader.run(work)
 
     async def save(self, claim: Claim, changes: Changes) -> None:
-        state = _encoded(changes)
+        state = rows.encoded(changes)
 
         def work(db: Database) -> None:
             with db.transaction():
-                self._change(db, self._checked(db, db.row("check_claim", **claim_of(claim)), claim), changes, state)
+                rows.change_session(db, self._checked(db, rows.check(db, claim), claim), changes, state)
 
         await self._writer.run(work)
 
     async def fork(
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
     ) -> Claim:
+        encoded = msgspec.json.encode(state)
+
         def work(db: Database) -> Claim:
             with db.transaction():
-                source = self._checked(db, db.row("check_claim", **claim_of(claim)), claim)
-                n, forked = self._add(db, info, state)
+                source = self._checked(db, rows.check(db, claim), claim)
+                n, forked = rows.add_session(db, info, encoded, self._owners.me)
                 if not segments.copy_history(db, source, n, up_to):
                     raise InvalidParams(f"The session has no message or tool call {up_to!r}")
                 if up_to is not None:
@@ -128,9 +142,9 @@ class SqliteStore:
                 row = db.row("get_session", id=session)
                 if row is not None:
                     self._refuse_if_running(row)
-                    self._delete(db, row[0])
-            if row is not None and not self._in_memory:
-                self._log_path(row).unlink(missing_ok=True)
+                    rows.delete_session(db, row[0])
+            if row is not None:
+                self._logs.forget(row[0], row[12])
 
         await self._writer.run(work)
 
@@ -140,9 +154,11 @@ class SqliteStore:
             for (session,) in list(db.rows("old_sessions", before=before)):
                 with db.transaction():
                     row = db.row("get_session", id=session)
-                    if row and row[6] < before and not (row[11] and self._owners.is_alive(row[11])):
-                        self._delete(db, row[0])
-                        deleted += 1
+                    if row is None or row[6] >= before or (row[11] and self._owners.is_alive(row[11])):
+                        continue
+                    rows.delete_session(db, row[0])
+                self._logs.forget(row[0], row[12])
+                deleted += 1
             return deleted
 
         return await self._writer.run(work)
@@ -152,23 +168,33 @@ class SqliteStore:
     async def claim(self, session: str) -> Claimed:
         def work(db: Database) -> Claimed:
             with db.transaction():
-                row = _row(db, session)
+                row = rows.find_session(db, session)
                 self._refuse_if_running(row)
                 taken = db.row("take_session", n=row[0], owner=self._owners.me)
                 assert taken
-            broken = None if row[13] is None else Broken([*row[13].split(b"\n"), *read_log(self._log_path(row))])
-            return Claimed(Claim(session, taken[0]), read_session(row), broken)
+                # Inside: whoever cannot read what the broken turn has said must not keep others from it.
+                record, broken = rows.read_session(row), self._broken(row)
+            if broken is None:
+                self._logs.forget(row[0], row[12])  # its process may have died just before it did so
+            return Claimed(Claim(session, taken[0]), record._replace(epoch=taken[0]), broken)
 
         return await self._writer.run(work)
 
     async def release(self, claim: Claim) -> None:
-        self._close_log(claim)
+        self._logs.close(claim)
 
         def work(db: Database) -> None:
             with db.transaction():
-                db.run("release_session", **claim_of(claim))
+                db.run("release_session", **rows.claim_of(claim))
 
         await self._writer.run(work)
+
+    def _broken(self, row: tuple[Any, ...]) -> Broken | None:
+        n, turn, prompt = row[0], row[12], row[13]
+        if prompt is None:
+            return None
+        accepted: list[bytes] = prompt.split(b"\n") if prompt else []
+        return Broken(accepted + self._logs.read(n, turn))
 
     def _refuse_if_running(self, row: tuple[Any, ...]) -> None:
         owner = row[11]
@@ -181,65 +207,44 @@ class SqliteStore:
     # Turns
 
     async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes) -> TurnFile | NoFile:
-        state = _encoded(changes)
+        state = rows.encoded(changes)
 
         def work(db: Database) -> TurnFile | NoFile:
             try:
                 with db.transaction():
-                    row = db.row("begin_turn", **claim_of(claim), prompt=b"\n".join(lines), now=_now())
+                    row = db.row("begin_turn", **rows.claim_of(claim), prompt=b"\n".join(lines), now=_now())
                     n = self._checked(db, row, claim)
-                    self._change(db, n, changes, state)
+                    rows.change_session(db, n, changes, state)
                     assert row
-                    log = self._logs[claim] = self._open_log(n, row[1])
+                    log = self._logs.begin(claim, n, row[1])
             except BaseException:
-                self._close_log(claim)
+                self._logs.close(claim)
                 raise
             return log
 
         return await self._writer.run(work)
 
-    async def seal(self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int) -> None:
-        state = _encoded(changes)
+    async def seal(
+        self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int, late: bool = False
+    ) -> None:
+        state = rows.encoded(changes)
 
         def work(db: Database) -> None:
             with db.transaction():
-                row = db.row("end_turn", **claim_of(claim), messages=messages, now=_now())
+                row = db.row("end_turn", **rows.claim_of(claim), messages=messages, now=_now(), late=late)
                 n = self._checked(db, row, claim)
                 segments.extend_history(db, n, lines)
-                self._change(db, n, changes, state)
+                rows.change_session(db, n, changes, state)
             assert row
-            self._forget_log(claim, n, row[1])
+            self._logs.close(claim)
+            self._logs.forget(n, row[1])
 
         await self._writer.run(work)
-
-    def _open_log(self, n: int, turn: int) -> TurnFile | NoFile:
-        if self._in_memory:
-            return NoFile()
-        path = self._turns / f"{n}-{turn}.jsonl"
-        try:
-            self._turns.mkdir(mode=0o700, exist_ok=True)
-            path.unlink(missing_ok=True)
-            return TurnFile(path)
-        except OSError as e:
-            raise StoreError(f"The log of the turn cannot be written ({e.strerror})") from e
-
-    def _close_log(self, claim: Claim) -> None:
-        log = self._logs.pop(claim, None)
-        if log is not None:
-            log.close()
-
-    def _forget_log(self, claim: Claim, n: int, turn: int) -> None:
-        self._close_log(claim)
-        if not self._in_memory:
-            (self._turns / f"{n}-{turn}.jsonl").unlink(missing_ok=True)
-
-    def _log_path(self, row: tuple[Any, ...]) -> Path:
-        return self._turns / f"{row[0]}-{row[12]}.jsonl"
 
     # Reading
 
     async def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
-        n = (await self._reader.run(lambda db: _row(db, session)))[0]
+        n = (await self._reader.run(lambda db: rows.find_session(db, session)))[0]
         after, size = -1, FIRST_READ_BYTES
         while lines > 0:
 
@@ -248,6 +253,7 @@ class SqliteStore:
 
             after, lines, bodies = await self._reader.run(work)
             if not bodies:
+                await self.get(session)  # it may have been deleted meanwhile
                 return
             yield bodies
             size = READ_BYTES
@@ -259,88 +265,32 @@ class SqliteStore:
         await self._writer.run(lambda db: db.vacuum())
 
     async def close(self) -> None:
-        for log in self._logs.values():
-            log.close()
-        self._logs.clear()
-        if self._reader is not self._writer:
-            await self._reader.close()
-        await self._writer.close()
-        self._owners.close()
-
-    # Inside a transaction
-
-    def _add(self, db: Database, info: SessionInfo, state: SessionState) -> tuple[int, Claim]:
-        row = db.row(
-            "add_session",
-            id=info.id,
-            cwd=info.cwd,
-            additional=msgspec.json.encode(info.additional).decode(),
-            title=None,
-            created_at=info.created_at,
-            updated_at=info.updated_at,
-            listed=info.messages > 0,
-            archived=info.archived,
-            messages=info.messages,
-            state=msgspec.json.encode(state),
-            owner=self._owners.me,
-        )
-        assert row
-        if info.title:
-            self._set_title(db, row[0], info.title)
-        return row[0], Claim(info.id, row[1])
-
-    def _change(self, db: Database, n: int, changes: Changes, state: bytes | None) -> None:
-        if state is not None:
-            db.run("set_state", n=n, state=state)
-        if changes.title is not UNSET:
-            self._set_title(db, n, changes.title)
-        if changes.archived is not UNSET:
-            db.run("set_archived", n=n, archived=changes.archived)
-        if changes.additional is not UNSET:
-            db.run("set_additional", n=n, additional=msgspec.json.encode(changes.additional).decode())
-
-    def _set_title(self, db: Database, n: int, title: str | None) -> None:
-        row = db.row("get_title_doc", n=n)
-        if row and row[0] is not None:
-            segments.delete_words(db, row[0])
-        doc = segments.add_words(db, title, session=n) if title else None
-        db.run("set_title", n=n, title=title, doc=doc)
-
-    def _delete(self, db: Database, n: int) -> None:
-        self._set_title(db, n, None)
-        segments.delete_history(db, n)
-        db.run("delete_session", n=n)
+        self._logs.close_all()
+        try:
+            if self._reader is not self._writer:
+                await self._reader.close()
+            await self._writer.close()
+        finally:
+            self._owners.close()
 
     def _checked(self, db: Database, row: tuple[Any, ...] | None, claim: Claim) -> int:
         """Make sure that the claim held; find out why where it did not (P4)."""
         if row is not None:
             return row[0]
-        current = _row(db, claim.session)
+        current = rows.find_session(db, claim.session)
         where = self._owners.describe(current[11]) if current[11] else "another process"
         raise SessionMoved(f"This session was taken over by {where}; load it again to go on with it here")
 
 
-def _encoded(changes: Changes) -> bytes | None:
-    """Encode a state before a thread has it: its owner may go on changing it."""
-    return None if changes.state is UNSET else msgspec.json.encode(changes.state)
-
-
-def claim_of(claim: Claim) -> dict[str, Any]:
-    """Give the bindings that check a claim."""
-    return {"id": claim.session, "epoch": claim.epoch}
-
-
-def _row(db: Database, session: str) -> tuple[Any, ...]:
-    row = db.row("get_session", id=session)
-    if row is None:
-        raise SessionNotFound(session)
-    return row
-
-
-def _make_private(path: Path) -> None:
+def _make_private(path: Path, turns: Path) -> None:
     """Make the directory and the file of a store so that only the user can read them."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.touch(mode=0o600, exist_ok=True)
+    # Where there were turns there was something in the file. One byte is as good as none to SQLite.
+    if turns.exists() and path.exists() and path.stat().st_size <= 1:
+        raise StoreDamaged(
+            f"The session store {path} has lost all its data. Restore a backup, or remove it to begin anew"
+        )
+    make_directory(path.parent)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def _now() -> int:

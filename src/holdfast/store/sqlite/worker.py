@@ -29,8 +29,10 @@ class Worker:
 
     async def close(self) -> None:
         """Finish what is in hand and close the connection."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
-        self._thread.shutdown(wait=False)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        finally:
+            self._thread.shutdown(wait=False)
 
     def _run(self, work: Callable[[Database], T]) -> T:
         if self._db is None:
@@ -40,5 +42,6 @@ class Worker:
 
     def _close(self) -> None:
         if self._db is not None:
-            self._db.close()
-            self._db = None
+            db, self._db = self._db, None
+            with db.explained():
+                db.close()

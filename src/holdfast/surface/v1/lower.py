@@ -41,17 +41,20 @@ CALL = ("toolCallId", "title", "name", "kind", "status", "locations", "rawInput"
 TERMINAL_BYTES = 64 << 10
 """How much of a terminal's output is shown, the last of it."""
 
+_TERMINAL = b'{"sessionUpdate":"terminal_update"'
+
 _encode = msgspec.json.Encoder().encode
 
 
 class _Call:
     """A tool call that may still change: its content, as version 1 has to say it."""
 
-    __slots__ = ("items", "terminals")
+    __slots__ = ("final", "items", "terminals")
 
     def __init__(self) -> None:
         self.items: list[Update] = []
         self.terminals: set[str] = set()
+        self.final = False
 
 
 class Lowering:
@@ -83,19 +86,36 @@ class Lowering:
             else:
                 said += map(_encode, self._lower(event.update()))
         said += map(_encode, self._changed_calls())
+        if any(it.kind == "state_update" and it.update().get("state") == "idle" for it in events):
+            self._calls.clear()  # a turn that has ended changes nothing any more
+            self._terminals.clear()
         return self._framed(said)
 
     def past(self, block: bytes) -> bytes:
         """Say what is stored."""
         said: list[bytes] = []
-        for line in block.split(b"\n"):
+        lines = block.split(b"\n")
+        if _TERMINAL in block:
+            for line in lines:  # ahead of the calls they belong to, which are then said once and whole
+                if line.startswith(_TERMINAL):
+                    self._terminal(msgspec.json.decode(line))
+        for line in lines:
             if (quick := cut(line)) is not None:
                 said.append(quick)
-            else:
+            elif not line.startswith(_TERMINAL):
                 said += map(_encode, self._lower(msgspec.json.decode(line)))
         said += map(_encode, self._changed_calls())
         self._messages.clear()
+        self._let_go()
         return self._framed(said)
+
+    def _let_go(self) -> None:
+        """Forget the calls that have ended and whose terminals were shown."""
+        for key, call in list(self._calls.items()):
+            if call.final and call.terminals <= self._terminals.keys():
+                del self._calls[key]
+                for terminal in call.terminals:
+                    del self._terminals[terminal]
 
     def _framed(self, updates: list[bytes]) -> bytes:
         return b"%s%s}}\n" % (self._before, self._between.join(updates)) if updates else b""
@@ -160,7 +180,8 @@ class Lowering:
             yield {"sessionUpdate": "tool_call", **lowered}
         elif len(lowered) > 1:
             yield {"sessionUpdate": "tool_call_update", **lowered}
-        if lowered.get("status") in FINAL and not call.terminals:
+        call.final = lowered.get("status") in FINAL
+        if call.final and not call.terminals:
             del self._calls[key]
 
     def _add(self, key: str, call: _Call, item: Update) -> None:

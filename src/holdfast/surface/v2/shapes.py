@@ -14,14 +14,6 @@ class Params(msgspec.Struct, rename="camel", kw_only=True):
     meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
-class Initialize(Params, kw_only=True):
-    """`initialize`."""
-
-    protocol_version: int
-    info: dict[str, Any] | None = None
-    capabilities: dict[str, Any] | None = None
-
-
 class Login(Params, kw_only=True):
     """`auth/login`."""
 

@@ -25,11 +25,16 @@ CREATE TABLE session (
     prompt     BLOB                        -- what its running turn began with; NULL when none runs
 );
 
--- A list is a walk along one of these, whatever the number of sessions.
-CREATE INDEX session_recent ON session (updated_at DESC, n DESC) WHERE listed AND NOT archived;
-CREATE INDEX session_recent_in ON session (cwd, updated_at DESC, n DESC) WHERE listed AND NOT archived;
-CREATE INDEX session_archived ON session (updated_at DESC, n DESC) WHERE listed AND archived;
-CREATE INDEX session_archived_in ON session (cwd, updated_at DESC, n DESC) WHERE listed AND archived;
+-- A list is a walk along one of these, whatever the number of sessions. They hold all that a list shows: to look up the
+-- row of each session would cost as many reads, all over the file.
+CREATE INDEX session_recent ON session
+    (updated_at DESC, n DESC, id, cwd, additional, title, created_at, archived, messages) WHERE listed AND NOT archived;
+CREATE INDEX session_recent_in ON session
+    (cwd, updated_at DESC, n DESC, id, additional, title, created_at, archived, messages) WHERE listed AND NOT archived;
+CREATE INDEX session_archived ON session
+    (updated_at DESC, n DESC, id, cwd, additional, title, created_at, archived, messages) WHERE listed AND archived;
+CREATE INDEX session_archived_in ON session
+    (cwd, updated_at DESC, n DESC, id, additional, title, created_at, archived, messages) WHERE listed AND archived;
 
 -- A segment is a run of stored lines. Forks share segments; what is shared is never changed.
 CREATE TABLE segment (

@@ -1,0 +1,323 @@
+"""What every store does with histories: puts lines behind lines, reads them back, shares them between forks."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.stores import (
+    CWD,
+    NOTHING,
+    bodies,
+    history,
+    hits,
+    info,
+    lines,
+    message,
+    new,
+    prompt,
+    talked,
+    turn,
+    walk,
+)
+
+from holdfast.errors import InvalidParams, SessionNotFound
+from holdfast.model import SessionState, fold
+
+if TYPE_CHECKING:
+    from tests.support.stores import Place
+
+    from holdfast.model import Line
+    from holdfast.store import Claim, Store
+
+KIB = 1 << 10
+SEGMENT = 64 * KIB
+
+
+def line_of(size: int) -> Line:
+    """Make a line of exactly so many bytes."""
+    empty = message("", key="m")
+    return message("x" * (size - len(empty.body)), key="m")
+
+
+async def fork(
+    store: Store, claim: Claim, *, up_to: str | None = None, more: tuple[Line, ...] = (), messages: int = 1
+) -> Claim:
+    return await store.fork(claim, info(messages=messages), SessionState(), up_to=up_to, lines=more)
+
+
+# Reading back
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [SEGMENT], [SEGMENT - 1], [SEGMENT + 1], [SEGMENT // 2] * 2, [SEGMENT // 2 - 1] * 3, [SEGMENT // 2 + 1] * 3,
+        [100, SEGMENT, 100], [SEGMENT - 101, 100], [SEGMENT - 102, 100], [SEGMENT - 100, 100],
+        [SEGMENT + 1, SEGMENT + 1, 100, 100], [3_000_000], [100, 3_000_000, 100, 3_000_000],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_lines_come_back_as_they_were_whatever_their_lengths(
+    place: Place, sizes: list[int], at_once: bool
+) -> None:
+    said = [line_of(size) for size in sizes]
+    async with place.open() as store:
+        claim = await new(store)
+        for part in [said] if at_once else [[it] for it in said]:
+            await turn(store, claim, *part)
+        record = await store.get(claim.session)
+        assert (record.lines, record.info.messages) == (len(said), len(said))
+        assert await history(store, claim.session, record.lines) == bodies(said)
+
+
+async def test_thousands_of_turns_come_back_in_order(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        said = [message(f"{n} {'x' * (n % 200)}") for n in range(2_000)]
+        for line in said:
+            await store.seal(claim, [line], NOTHING, messages=1)
+        assert await history(store, claim.session, 2_000) == bodies(said)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_turns_of_random_sizes_come_back_and_so_does_every_beginning_of_them(place: Place, seed: int) -> None:
+    chance = random.Random(seed)
+    async with place.open() as store:
+        claim = await new(store)
+        said: list[Line] = []
+        for _ in range(30):
+            sizes = [chance.choice([80, 500, 5_000, 30_000, 66_000]) for _ in range(chance.randint(0, 5))]
+            some = [line_of(chance.randint(size // 2 + 80, size + 80)) for size in sizes]
+            await turn(store, claim, *some)
+            said += some
+        for count in [0, 1, len(said), *(chance.randint(0, len(said)) for _ in range(10))]:
+            assert await history(store, claim.session, count) == bodies(said)[:count]
+        assert await history(store, claim.session) == bodies(said), "asking for more than there is gives what there is"
+
+
+@pytest.mark.requirement("B11")
+async def test_the_first_lines_come_before_much_is_read(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(store, claim, *[line_of(1_000) for _ in range(10_000)])
+        reading = store.read(claim.session, 10_000)
+        first = await anext(reading)
+        assert sum(map(len, first)) <= 2 * SEGMENT
+        sizes = [sum(map(len, some)) async for some in reading]
+        assert max(sizes) <= 1_000 * KIB
+        assert sum(sizes) + sum(map(len, first)) >= 10_000 * 1_000
+
+
+@pytest.mark.requirement("B12")
+async def test_whoever_reads_sees_what_was_there_when_it_began_however_much_is_added(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        said = [line_of(20_000) for _ in range(100)]
+        await turn(store, claim, *said)
+        await turn(store, claim, small := message("small"))
+        read: list[bytes] = []
+        async for some in store.read(claim.session, 101):
+            read += [line for block in some for line in block.split(b"\n")]
+            await turn(store, claim, message("later"), line_of(50_000))
+        assert read == bodies([*said, small])
+
+
+async def test_a_session_deleted_while_it_is_read_is_not_taken_for_a_short_one(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(store, claim, *[line_of(20_000) for _ in range(100)])
+        reading = store.read(claim.session, 100)
+        await anext(reading)
+        await store.delete(claim.session)
+        with pytest.raises(SessionNotFound):
+            await anext(reading)
+
+
+async def test_a_reader_that_leaves_early_holds_up_nobody(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(store, claim, *[line_of(20_000) for _ in range(100)])
+        async for _ in store.read(claim.session, 100):
+            break
+        await turn(store, claim, message("later"))
+        await store.vacuum()
+        assert (await history(store, claim.session))[-1] == (await history(store, claim.session, 101))[100]
+
+
+# Forks
+
+
+@pytest.mark.requirement("B15")
+async def test_a_fork_begins_with_all_that_was_said_and_then_goes_its_own_way(place: Place) -> None:
+    async with place.open() as store:
+        source = await talked(store, CWD, "one", "two")
+        common = await history(store, source.session)
+        extra = message("extra")
+        copy = await fork(store, source, more=(extra,))
+        await turn(store, source, here := message("only here"))
+        await turn(store, copy, there := message("only there"))
+        await turn(store, source, here_too := message("here too"))
+        assert await history(store, source.session) == [*common, here.body, here_too.body]
+        assert await history(store, copy.session) == [*common, extra.body, there.body]
+        assert (await store.get(source.session)).lines == 4
+        assert (await store.get(copy.session)).lines == 4
+        assert (await store.get(copy.session)).info.cwd == CWD
+
+
+@pytest.mark.requirement("B15")
+async def test_a_fork_of_a_blank_session_is_blank(place: Place) -> None:
+    async with place.open() as store:
+        source = await new(store)
+        copy = await fork(store, source, messages=0)
+        assert await history(store, copy.session) == []
+        assert await walk(store, archived="include") == []
+
+
+@pytest.mark.requirement("B15")
+@pytest.mark.parametrize("at", [0, 1, 2, 31, 32, 33, 64, 98, 99])
+async def test_a_fork_may_end_anywhere_in_the_history(place: Place, at: int) -> None:
+    said = [message(f"{n} {'x' * 2_000}", key=f"m{n}") for n in range(100)]
+    async with place.open() as store:
+        source = await new(store)
+        for start in range(0, 100, 7):
+            await turn(store, source, *said[start : start + 7])
+        copy = await fork(store, source, up_to=f"m{at}")
+        record = await store.get(copy.session)
+        assert await history(store, copy.session) == bodies(said)[: at + 1]
+        assert (record.lines, record.info.messages) == (at + 1, at + 1)
+        await turn(store, copy, message("on"))
+        assert (await history(store, copy.session))[: at + 1] == bodies(said)[: at + 1]
+        assert await history(store, source.session) == bodies(said)
+
+
+@pytest.mark.requirement("B15")
+@pytest.mark.parametrize("up_to", ["nobody", "", "m", "m1x", '"', "%", "x", "\\", "inner", "plan"])
+async def test_a_fork_up_to_what_is_not_there_is_refused_and_leaves_nothing(place: Place, up_to: str) -> None:
+    async with place.open() as store:
+        source = await new(store)
+        await turn(
+            store,
+            source,
+            *lines(
+                {"sessionUpdate": "agent_message", "messageId": "m1", "content": [{"type": "text", "text": '"m"'}]},
+                {
+                    "sessionUpdate": "tool_call_update",
+                    "toolCallId": "c1",
+                    "title": "x",
+                    "rawInput": {"messageId": "inner", "toolCallId": "inner"},
+                },
+                {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "plan", "entries": []}},
+            ),
+        )
+        made = info()
+        with pytest.raises(InvalidParams):
+            await store.fork(source, made, SessionState(), up_to=up_to, lines=[])
+        with pytest.raises(SessionNotFound):
+            await store.get(made.id)
+
+
+@pytest.mark.requirement("B15")
+async def test_a_fork_is_not_misled_by_what_only_mentions_the_entry(place: Place) -> None:
+    async with place.open() as store:
+        source = await new(store)
+        said = lines(
+            {"sessionUpdate": "_log", "messageId": "m9", "n": 1},
+            {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "t", "rawInput": {"messageId": "m9"}},
+            {"sessionUpdate": "agent_message", "messageId": "m1", "content": [], "_meta": {"messageId": "m9"}},
+            {"sessionUpdate": "agent_message", "messageId": "m9", "content": [{"type": "text", "text": "here"}]},
+            {"sessionUpdate": "agent_message", "messageId": "m2", "content": []},
+        )
+        await turn(store, source, *said)
+        copy = await fork(store, source, up_to="m9")
+        assert await history(store, copy.session) == bodies(said[:4])
+
+
+@pytest.mark.requirement("B15")
+@pytest.mark.parametrize("key", ['q"uote', "back\\slash", "new\nline", "é\U0001f600", "'", "\0"])
+async def test_a_fork_finds_the_entry_whatever_its_id(place: Place, key: str) -> None:
+    async with place.open() as store:
+        source = await new(store)
+        said = [message("a", key="m1"), message("b", key=key), message("c", key="m3")]
+        await turn(store, source, *said)
+        copy = await fork(store, source, up_to=key)
+        assert await history(store, copy.session) == bodies(said[:2])
+
+
+@pytest.mark.requirement("B15")
+@pytest.mark.parametrize("before", [1, 500])
+async def test_a_fork_takes_all_lines_of_the_entry_it_ends_with(place: Place, before: int) -> None:
+    """A message whose chunks came with something is stored on several lines, maybe in several segments."""
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "_meta": {"x": 1}}
+    said = lines(*[{**chunk, "content": {"type": "text", "text": f"{n} {'x' * 1_000}"}} for n in range(100)])
+    assert len(said) == 101
+    async with place.open() as store:
+        source = await new(store)
+        first = [message("x" * 100) for _ in range(before)]
+        await turn(store, source, *first, *said, message("after", key="after"))
+        copy = await fork(store, source, up_to="m")
+        assert fold(await history(store, copy.session)).get("agent_message", "m") is not None
+        assert await history(store, copy.session) == bodies([*first, *said])
+
+
+@pytest.mark.requirement("B14")
+async def test_forks_outlive_what_they_were_forked_from_and_are_still_found(place: Place) -> None:
+    async with place.open() as store:
+        source = await talked(store, CWD, "needle one", "needle two")
+        first = await fork(store, source)
+        second = await fork(store, first)
+        await store.delete(source.session)
+        expected = await history(store, first.session)
+        assert len(expected) == 2
+        assert await hits(store, "needle") == ["needle two", "needle one"]
+        await turn(store, first, message("three"))
+        await store.delete(first.session)
+        await store.vacuum()
+        assert await history(store, second.session) == expected
+        found = await store.search("needle", cwd=None, limit=9)
+        assert {it.session.id for it in found} == {second.session}
+        await store.delete(second.session)
+        assert await hits(store, "needle") == []
+
+
+@pytest.mark.requirement("B15")
+@pytest.mark.parametrize("seed", range(6))
+async def test_forks_of_forks_never_leak_into_each_other(place: Place, seed: int) -> None:
+    """Random turns, forks and deletions, against lists that do the same."""
+    chance = random.Random(seed)
+    async with place.open() as store:
+        first = await new(store)
+        known: dict[Claim, list[bytes]] = {first: []}
+        for step in range(120):
+            claim = chance.choice(list(known))
+            match chance.choice(["turn", "turn", "fork", "fork up to", "delete"]):
+                case "turn":
+                    said = [line_of(chance.choice([200, 3_000, 40_000])) for _ in range(chance.randint(1, 4))]
+                    said = [message(it.text, key=f"{step}-{n}") for n, it in enumerate(said)]
+                    await turn(store, claim, *said)
+                    known[claim] += bodies(said)
+                case "fork":
+                    extra = [message("e", key=f"{step}-e")] if chance.random() < 0.5 else []
+                    copy = await fork(store, claim, more=tuple(extra))
+                    known[copy] = [*known[claim], *bodies(extra)]
+                case "fork up to" if known[claim]:
+                    at = chance.randrange(len(known[claim]))
+                    entry = next(iter(fold([known[claim][at]])))
+                    known[await fork(store, claim, up_to=entry.key)] = known[claim][: at + 1]
+                case "delete" if len(known) > 2:
+                    await store.delete(claim.session)
+                    del known[claim]
+                case _:
+                    pass
+        for claim, expected in known.items():
+            assert await history(store, claim.session) == expected
+            assert (await store.get(claim.session)).lines == len(expected)
+
+
+async def test_a_prompt_alone_is_no_history(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await store.begin(claim, prompt("x"), NOTHING)
+        assert await history(store, claim.session) == []
+        assert (await store.get(claim.session)).lines == 0

@@ -1,0 +1,167 @@
+"""What every store finds: words in titles, messages and titles of tool calls, newest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.stores import CWD, hits, info, lines, message, new, talked, turn
+
+from holdfast.model import SessionState
+from holdfast.store import Changes
+
+if TYPE_CHECKING:
+    from tests.support.stores import Place
+
+
+async def test_titles_messages_and_titles_of_tool_calls_are_found_newest_first(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store, title="The red title")
+        await turn(
+            store,
+            claim,
+            message("a red question", kind="user_message", key="q"),
+            *lines({"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Read red.txt"}),
+            message("the red answer", key="a"),
+            message("red thought", kind="agent_thought"),
+        )
+        found = await store.search("red", cwd=None, limit=9)
+        assert [(it.kind, it.key, it.text) for it in found] == [
+            ("agent_message", "a", "the red answer"),
+            ("tool_call_update", "c", "Read red.txt"),
+            ("user_message", "q", "a red question"),
+            ("title", "", "The red title"),
+        ]
+        assert all(it.session == found[0].session for it in found)
+        assert found[0].session == (await store.get(claim.session)).info
+        assert [[it.text[start:end] for start, end in it.marks] for it in found] == [["red"]] * 4
+
+
+async def test_all_of_the_words_must_be_there_in_any_order_and_case(place: Place) -> None:
+    async with place.open() as store:
+        await talked(store, CWD, "Green and BLUE", "blue alone", "greenish blue")
+        assert await hits(store, "blue green") == ["Green and BLUE"]
+        assert await hits(store, "BLUE") == ["greenish blue", "blue alone", "Green and BLUE"]
+        assert await hits(store, "blu") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Crème brûlée", "creme brulee"),
+        ("creme brulee", "Crème Brûlée"),
+        ("Cafe\u0301 noir", "café"),
+        ("Ελληνικά γράμματα", "ελληνικά"),
+        ("ПРИВЕТ мир", "привет"),
+        ("日本語 テキスト", "日本語"),
+        ("x\U0001f600y smile", "smile"),
+        ("snake_case_name", "case"),
+        ("snake_case_name", "snake_case"),
+        ("C++ and don't", "don't"),
+        ("path/to/file.py", "file.py"),
+        ("a\0null", "null"),
+    ],
+)
+async def test_words_are_found_and_marked_whatever_their_script_and_accents(
+    place: Place, said: str, words: str
+) -> None:
+    async with place.open() as store:
+        await talked(store, CWD, said, "something else")
+        (hit,) = await store.search(words, cwd=None, limit=9)
+        assert hit.text == said
+        assert hit.marks, "whoever is shown a hit wants to see why it is one"
+        assert all(said[start:end].strip() for start, end in hit.marks)
+        assert list(hit.marks) == sorted(hit.marks)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '"', '""', "'", "needle\"", "(needle", "needle)", "needle*", "*", "^needle", "-needle", "needle -x",
+        "text:needle",
+        "{text}: needle", "NEAR(needle x)", "needle AND", "AND needle OR", "NOT", "+", "needle + needle", "\\", ";--",
+        "needle\0", "\0", "_", "__ needle", "😀 needle", "needle %", "rowid", "words MATCH 'x'",
+        "x" * 100_000, "needle " * 5_000,
+    ],
+)  # fmt: skip
+async def test_no_character_means_anything_but_itself(place: Place, words: str) -> None:
+    async with place.open() as store:
+        await talked(store, CWD, "the needle", "AND OR NOT NEAR text rowid")
+        found = await hits(store, words)
+        if "needle" in words and not any(it in words for it in ("x", "AND", "text")):
+            assert found == ["the needle"]
+
+
+@pytest.mark.parametrize("words", ["", " ", "\n", "!?", "😀", "_", "---"])
+async def test_where_no_word_is_asked_for_none_is_found(place: Place, words: str) -> None:
+    async with place.open() as store:
+        await talked(store, CWD, "anything", "_ !? 😀")
+        assert await hits(store, words) == []
+
+
+async def test_a_search_may_be_for_one_directory_only(place: Place) -> None:
+    async with place.open() as store:
+        await talked(store, "/a", "needle in a", title="needle of a")
+        await talked(store, "/b", "needle in b")
+        await talked(store, "/a/", "needle elsewhere")
+        assert await hits(store, "needle", cwd="/a") == ["needle in a", "needle of a"]
+        assert await hits(store, "needle", cwd="/c") == []
+
+
+async def test_no_more_is_found_than_was_asked_for_and_that_is_the_newest(place: Place) -> None:
+    async with place.open() as store:
+        claims = [await talked(store, CWD, f"needle {n}") for n in range(10)]
+        await turn(store, claims[0], message("needle again"))
+        assert await hits(store, "needle", limit=3) == ["needle again", "needle 9", "needle 8"]
+
+
+async def test_a_title_is_found_by_its_present_words_only(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store, title="first words")
+        await store.save(claim, Changes(title="second words"))
+        assert await hits(store, "first") == []
+        assert await hits(store, "words") == ["second words"]
+        await store.save(claim, Changes(title=None))
+        assert await hits(store, "words") == []
+
+
+async def test_what_was_forked_is_found_once_and_the_words_of_a_part_only_once_more(place: Place) -> None:
+    async with place.open() as store:
+        source = await new(store)
+        await turn(store, source, message("needle one", key="m1"), message("needle two", key="m2"))
+        await store.fork(source, info(messages=1), SessionState(), up_to=None, lines=[])
+        assert await hits(store, "needle") == ["needle two", "needle one"]
+        part = await store.fork(source, info(messages=1), SessionState(), up_to="m1", lines=[])
+        found = await store.search("needle", cwd=None, limit=9)
+        assert [(it.text, it.session.id == part.session) for it in found] == [
+            ("needle one", True),
+            ("needle two", False),
+            ("needle one", False),
+        ]
+
+
+async def test_a_message_stored_on_several_lines_is_found_whole(place: Place) -> None:
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m"}
+    said = lines(
+        {**chunk, "content": {"type": "text", "text": "blue "}, "_meta": {"x": 1}},
+        {**chunk, "content": {"type": "text", "text": "green "}},
+        {**chunk, "content": {"type": "text", "text": "red"}, "_meta": {"x": 2}},
+    )
+    assert len(said) == 4
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(store, claim, message("before"), *said, message("after"))
+        (hit,) = await store.search("red blue", cwd=None, limit=9)
+        assert (hit.kind, hit.key) == ("agent_message", "m")
+        assert [hit.text[start:end] for start, end in hit.marks] == ["blue", "red"]
+
+
+async def test_lines_added_later_to_a_segment_are_found_where_they_are(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        for n in range(300):
+            await turn(store, claim, message(f"word{n} {'x' * 300}", key=f"m{n}"))
+        for n in (0, 1, 150, 299):
+            (hit,) = await store.search(f"word{n}", cwd=None, limit=9)
+            assert hit.key == f"m{n}"
+            assert hit.text.startswith(f"word{n} ")

@@ -1,0 +1,269 @@
+"""The log of a running turn: what it has taken is there after the process died, whatever became of its last line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.stores import NOTHING, Place, message, new, prompt
+
+from holdfast.errors import StoreError, StoreFull
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.turns import TurnFile, read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+LINES = [b'{"sessionUpdate":"_x","n":%d,"text":"%s"}' % (n, b"\xf0\x9f\x98\x80" * n) for n in range(5)]
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[TurnFile]:
+    it = TurnFile(tmp_path / "log")
+    yield it
+    it.close()
+
+
+@contextmanager
+def no_file_larger_than(size: int) -> Generator[None]:
+    """Let the system refuse what goes beyond, as it does when a quota is used up: it takes a part, then nothing."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def append(log: TurnFile, *lines: bytes) -> None:
+    log.append(b"".join(line + b"\n" for line in lines))
+
+
+@pytest.mark.parametrize("room", range(0, 60, 7))
+def test_a_line_there_is_no_room_for_leaves_no_part_of_itself(log: TurnFile, tmp_path: Path, room: int) -> None:
+    append(log, LINES[0])
+    size = len(LINES[0]) + 1
+    with no_file_larger_than(size + room):
+        for _ in range(3):
+            with pytest.raises(StoreError):
+                append(log, LINES[4], LINES[4])
+        assert read_log(tmp_path / "log") == LINES[:1]
+        assert (tmp_path / "log").stat().st_size == size
+    append(log, *LINES[1:])
+    assert read_log(tmp_path / "log") == LINES
+
+
+def test_a_part_that_cannot_be_taken_back_at_once_is_taken_back_before_the_next_line(
+    log: TurnFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(log, LINES[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", fails(errno.EIO))
+        with no_file_larger_than(len(LINES[0]) + 10), pytest.raises(StoreFull):
+            append(log, LINES[1])
+        with pytest.raises(StoreError):
+            append(log, LINES[2])
+    assert read_log(tmp_path / "log") == LINES[:1]
+    append(log, *LINES[1:])
+    assert read_log(tmp_path / "log") == LINES
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(errno.ENOSPC, StoreFull), (errno.EDQUOT, StoreFull), (errno.EIO, StoreError)]
+)
+def test_what_the_system_says_is_said_in_plain_words(
+    log: TurnFile, monkeypatch: pytest.MonkeyPatch, number: int, error: type[StoreError]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", fails(number))
+        with pytest.raises(error) as refused:
+            append(log, LINES[0])
+    assert type(refused.value) is error
+    append(log, LINES[0])
+
+
+def fails(number: int) -> object:
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+async def test_what_could_not_be_synced_once_is_never_taken_for_synced(
+    log: TurnFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system forgets what it could not write, and the next sync has nothing to complain about."""
+    append(log, LINES[0])
+    await log.sync()
+    synced = log.synced
+    assert synced == len(LINES[0]) + 1
+    append(log, LINES[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails(errno.EIO))
+        with pytest.raises(StoreError):
+            await log.sync()
+    with pytest.raises(StoreError):
+        await log.sync()
+    assert log.synced == synced
+
+
+def test_a_log_that_is_closed_takes_nothing(log: TurnFile) -> None:
+    log.close()
+    log.close()
+    with pytest.raises(StoreError):
+        append(log, LINES[0])
+
+
+# Reading what is left
+
+
+def test_cut_off_anywhere_a_log_gives_the_lines_that_are_whole(tmp_path: Path) -> None:
+    whole = b"".join(line + b"\n" for line in LINES)
+    for size in range(len(whole) + 1):
+        (tmp_path / "log").write_bytes(whole[:size])
+        assert read_log(tmp_path / "log") == LINES[: whole[:size].count(b"\n")]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"\0" * 100,
+        b"\0\n\0\n",
+        b"{\n",
+        b"[]\n",
+        b"null\n",
+        b'"x"\n',
+        b"1\n",
+        b"\n",
+        b"\xff\n",
+        b'{"a":"\xff"}\n',
+        b"{}}\n",
+    ],
+)
+def test_behind_the_first_damage_nothing_is_believed(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "log").write_bytes(LINES[0] + b"\n" + damage + LINES[1] + b"\n")
+    assert read_log(tmp_path / "log") == LINES[:1]
+
+
+def test_a_log_that_is_not_there_said_nothing(tmp_path: Path) -> None:
+    assert read_log(tmp_path / "log") == []
+
+
+# Together with the store
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(str(tmp_path / "sessions.db"))
+
+
+async def test_a_broken_turn_whose_log_cannot_be_read_is_not_taken_for_an_empty_one(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await store.begin(claim, prompt("x"), NOTHING)
+    (log,) = place.beside("turns")
+    log.unlink()
+    log.mkdir()
+    async with place.open() as store:
+        with pytest.raises(StoreError):
+            await store.claim(claim.session)
+        log.rmdir()
+        assert (await store.claim(claim.session)).broken is not None
+
+
+async def test_a_turn_whose_log_cannot_be_made_has_not_begun(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        in_the_way = Path(f"{place.path}.turns")
+        in_the_way.write_bytes(b"")  # noqa: ASYNC240
+        before = await store.get(claim.session)
+        with pytest.raises(StoreError):
+            await store.begin(claim, prompt("x"), NOTHING)
+        assert await store.get(claim.session) == before
+        assert (await store.claim(claim.session)).broken is None
+        in_the_way.unlink()  # noqa: ASYNC240
+
+
+async def test_the_log_of_a_turn_that_was_sealed_is_removed_even_by_whoever_comes_later(place: Place) -> None:
+    """Its process may have died between the two."""
+    async with place.open() as store:
+        claim = await new(store)
+        log = await store.begin(claim, prompt("x"), NOTHING)
+        log.append(LINES[0] + b"\n")
+        (path,) = place.beside("turns")
+        said = path.read_bytes()
+        await store.seal(claim, [message("a")], NOTHING, messages=1)
+        assert place.beside("turns") == []
+        path.write_bytes(said)
+    async with place.open() as store:
+        assert (await store.claim(claim.session)).broken is None
+        assert place.beside("turns") == []
+
+
+async def test_a_turn_begins_with_an_empty_log_whatever_is_left_of_another(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await store.begin(claim, prompt("x"), NOTHING)
+        (path,) = place.beside("turns")
+        await store.seal(claim, [], NOTHING, messages=0)
+        number, turn_ = path.stem.split("-")
+        path.with_stem(f"{number}-{int(turn_) + 1}").write_bytes(LINES[0] + b"\n")
+        log = await store.begin(claim, asked := prompt("y"), NOTHING)
+        log.append(LINES[1] + b"\n")
+        await store.release(claim)
+        broken = (await store.claim(claim.session)).broken
+        assert broken is not None
+        assert broken.lines == [*asked, LINES[1]]
+
+
+async def test_a_turn_that_accepted_nothing_is_broken_all_the_same(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        log = await store.begin(claim, [], NOTHING)
+        log.append(LINES[1] + b"\n")
+    async with place.open() as store:
+        broken = (await store.claim(claim.session)).broken
+        assert broken is not None
+        assert broken.lines == [LINES[1]]
+
+
+async def test_no_descriptor_is_left_by_turns_that_end_fail_or_are_left(place: Place) -> None:
+    store = await SqliteStore.open(place.path)
+    claim = await new(store)
+    await store.begin(claim, prompt("x"), NOTHING)
+    await store.seal(claim, [message("a")], NOTHING, messages=1)
+    before = descriptors()
+    for _ in range(3):
+        await store.begin(claim, prompt("x"), NOTHING)
+        await store.seal(claim, [], NOTHING, messages=0)
+    assert descriptors() == before
+    await store.begin(claim, prompt("x"), NOTHING)
+    await store.close()
+    assert descriptors() < before
+
+
+def descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+# A disk that is really full
+
+
+def test_on_a_disk_that_is_really_full_all_is_refused_in_plain_words_and_goes_on_when_there_is_space() -> None:
+    command = ["unshare", "--map-root-user", "--mount", sys.executable, "-m", "tests.programs.full_disk"]
+    try:
+        ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=50, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare here")
+    if ended.returncode == 77:
+        pytest.skip("no small disk can be mounted here")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["full", "readable", "again"]

@@ -1,0 +1,152 @@
+"""`holdfast run`: what it says to people, and what it loads before it answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.acp import running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AGENT = """
+from holdfast import Agent
+{name} = Agent("{name}")
+@{name}.prompt
+async def answer(turn):
+    await turn.say("I am {name}")
+"""
+
+
+def holdfast(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", "holdfast", *arguments)
+    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=20, check=False)
+
+
+@pytest.mark.parametrize(
+    ("source", "named", "says"),
+    [
+        (None, "agent.py", "there is no file agent.py"),
+        ("x = (\n", "agent.py", "agent.py:1: '(' was never closed"),
+        ("x = 1\n", "agent.py", "agent.py declares no agent"),
+        ("import nothing_of_that_name\n", "agent.py", "No module named 'nothing_of_that_name'"),
+        (AGENT.format(name="a") + AGENT.format(name="b"), "agent.py", "declares several agents"),
+        (AGENT.format(name="a"), "agent.py:z", "has no agent called 'z'; it has: a"),
+        (AGENT.format(name="a").replace("async def", "def").replace("await ", ""), "agent.py", "async def answer"),
+        ("from holdfast import Agent\na = Agent('a')\n", "agent.py", "has no prompt handler"),
+    ],
+)
+def test_a_mistake_in_what_is_to_run_is_told_in_one_line(
+    source: str | None, named: str, says: str, tmp_path: Path
+) -> None:
+    if source is not None:
+        (tmp_path / "agent.py").write_text(source)
+    done = holdfast("run", named, "--store", "s.db", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert says in done.stderr
+    assert done.stderr.startswith("holdfast: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_log_file_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    done = holdfast("run", "demo", "--log-file", "nowhere/x.log", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("holdfast: ") and done.stderr.count("\n") == 1
+    assert "nowhere/x.log" in done.stderr
+
+
+def test_help_names_the_command_and_its_options(tmp_path: Path) -> None:
+    assert "run" in holdfast("--help", cwd=tmp_path).stdout
+    said = holdfast("run", "--help", cwd=tmp_path).stdout
+    for name in ("--store", "--protocol", "--log-level", "--log-file", "demo"):
+        assert name in said
+
+
+@pytest.mark.parametrize("arguments", [(), ("fly",), ("run",), ("run", "demo", "--protocol", "3")])
+def test_what_is_not_understood_is_refused_with_the_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = holdfast(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("usage: holdfast")
+
+
+@pytest.mark.requirement("A7", "A8")
+@pytest.mark.parametrize(("protocol", "asked", "answered"), [("1", 2, 1), ("2", 2, 2), ("auto", 2, 2), ("2", 1, None)])
+def test_the_protocol_versions_can_be_chosen(protocol: str, asked: int, answered: int | None, tmp_path: Path) -> None:
+    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": asked}}
+    arguments = ("run", "demo", "--protocol", protocol, "--store", "s.db")
+    done = holdfast(*arguments, cwd=tmp_path, stdin=json.dumps(request) + "\n")
+    assert done.returncode == 0
+    answer = json.loads(done.stdout)
+    if answered is None:
+        assert answer["error"]["code"] == -32022
+    else:
+        assert answer["result"]["protocolVersion"] == answered
+
+
+def test_a_directory_called_demo_does_not_hide_the_demo_agent(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    request: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+    done = holdfast("run", "demo", "--store", "s.db", cwd=tmp_path, stdin=json.dumps(request) + "\n")
+    assert json.loads(done.stdout)["result"]["agentInfo"]["name"] == "holdfast-demo"
+
+
+async def test_one_of_several_agents_in_a_file_can_be_named(tmp_path: Path) -> None:
+    file = tmp_path / "two.py"
+    file.write_text(AGENT.format(name="ann") + AGENT.format(name="bob"))
+    async with running(tmp_path / "s.db", f"{file}:bob") as client:
+        await client.prompt(await client.new(), "who?")
+        assert client.said() == "I am bob"
+
+
+@pytest.mark.requirement("A1")
+async def test_what_agent_code_prints_never_reaches_the_client(tmp_path: Path) -> None:
+    file = tmp_path / "noisy.py"
+    file.write_text(
+        "import os, sys\nprint('loading', flush=True)\nos.system('echo loading')\nsys.stdout.write('loading')\n"
+        + AGENT.format(name="noisy")
+        + "    print('answering', flush=True)\n    os.system('echo answering')\n"
+    )
+    log = tmp_path / "log"
+    arguments = (str(file), "--log-file", str(log), "--log-level", "debug")
+    async with running(tmp_path / "s.db", *arguments, env={"PYTHONUNBUFFERED": "1"}) as client:
+        assert await client.prompt(await client.new(), "hello") == "end_turn"
+        assert all(it["jsonrpc"] == "2.0" for it in client.heard)
+    assert log.exists()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_only_what_is_needed_is_loaded_on_the_way_to_the_first_answer(version: int, tmp_path: Path) -> None:
+    program = """
+import os, sys
+from holdfast.peer import Peer
+real = Peer._send
+def send(self, encoded):
+    real(self, encoded)
+    self.flush()
+    os.write(2, "\\n".join(sys.modules).encode())
+    os._exit(0)
+Peer._send = send
+from holdfast.cli.main import main
+main(["run", "demo", "--store", "s.db"])
+"""
+    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": version}}
+    done = subprocess.run(
+        (sys.executable, "-c", program),
+        cwd=tmp_path,
+        input=json.dumps(request) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == version
+    loaded = set(done.stderr.split())
+    assert f"holdfast.surface.v{version}" in loaded
+    unneeded = ("mcp", "rich", "click", "textual", "apsw", "uvicorn", "starlette", "websockets", "http", "email")
+    assert not loaded & {*unneeded, f"holdfast.surface.v{3 - version}", "holdfast.store.sqlite", "holdfast.workspace"}

@@ -1,0 +1,117 @@
+"""Stores of every kind, and short words for what tests do with sessions in them."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.model import Line, SessionInfo, SessionState, fold, lines_of, new_session_id
+from holdfast.store import Changes, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Sequence
+
+    from holdfast.model import ArchiveFilter
+    from holdfast.store import Claim, Store
+
+CWD = "/work"
+NOTHING = Changes()
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store is; what is in memory is gone when it is closed."""
+
+    path: str
+
+    @property
+    def lasts(self) -> bool:
+        return self.path != ":memory:"
+
+    def beside(self, kind: str) -> list[Path]:
+        """Find the files it keeps beside the database."""
+        return list(Path(f"{self.path}.{kind}").iterdir())
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        store = await open_store(self.path)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+def info(cwd: str = CWD, *, title: str | None = None, at: int = 1, messages: int = 0) -> SessionInfo:
+    """Make up a session."""
+    return SessionInfo(new_session_id(), cwd, (), title, at, at, archived=False, messages=messages)
+
+
+def message(said: str, key: str | None = None, kind: str = "agent_message") -> Line:
+    """Make a line of something that was said."""
+    key = key or f"msg_{next(_numbers)}"
+    update = {"sessionUpdate": kind, "messageId": key, "content": [{"type": "text", "text": said}]}
+    return lines(update)[0]
+
+
+def lines(*updates: object) -> list[Line]:
+    """Make lines of updates, as the end of a turn would."""
+    return lines_of(fold(msgspec.json.encode(it) for it in updates))
+
+
+def bodies(written: Iterable[Line]) -> list[bytes]:
+    return [it.body for it in written]
+
+
+async def new(store: Store, cwd: str = CWD, *, title: str | None = None) -> Claim:
+    """Make a session nobody has said anything in."""
+    return await store.create(info(cwd, title=title), SessionState())
+
+
+async def turn(store: Store, claim: Claim, *said: Line, changes: Changes = NOTHING) -> None:
+    """Let a turn begin and end."""
+    await store.begin(claim, [message("prompt", kind="user_message").body], changes)
+    await store.seal(claim, said, NOTHING, messages=len(said))
+
+
+async def talked(store: Store, cwd: str = CWD, *said: str, title: str | None = None) -> Claim:
+    """Make a session in which something was said."""
+    claim = await new(store, cwd, title=title)
+    await turn(store, claim, *map(message, said))
+    return claim
+
+
+async def history(store: Store, session: str, count: int = 1 << 40) -> list[bytes]:
+    """Read the lines of a session."""
+    blocks = [block async for some in store.read(session, count) for block in some]
+    return [line for block in blocks for line in block.split(b"\n")]
+
+
+async def walk(
+    store: Store, *, cwd: str | None = None, archived: ArchiveFilter = "exclude", limit: int = 50
+) -> list[str]:
+    """Go through a list page by page; give the ids in order."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = await store.list(cwd=cwd, archived=archived, cursor=cursor, limit=limit)
+        found += [it.id for it in page.sessions]
+        cursor = page.cursor
+        if cursor is None:
+            return found
+        assert len(page.sessions) == limit
+
+
+async def hits(store: Store, words: str, cwd: str | None = None, limit: int = 100) -> list[str]:
+    """Search; give the texts that were found, in order."""
+    return [it.text for it in await store.search(words, cwd=cwd, limit=limit)]
+
+
+def prompt(*said: str) -> Sequence[bytes]:
+    return bodies(message(it, kind="user_message") for it in said)
