@@ -30,6 +30,7 @@ bench: $(VENV)/.ready node_modules/.ready
 
 torture: $(VENV)/.ready
 	$(BIN)/python -m tests.torture --inputs $(FUZZ)
+	$(BIN)/python -m tests.torture.mcp_cycles --cycles 1000
 
 fmt: $(VENV)/.ready
 	$(BIN)/ruff format .

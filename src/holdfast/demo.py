@@ -7,12 +7,13 @@ what it does for a command does not change between releases without being said i
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from holdfast.agent import Agent
-from holdfast.errors import FileRefused
+from holdfast.errors import FileRefused, McpError
 
 if TYPE_CHECKING:
     from holdfast.agent import Turn
@@ -183,6 +184,25 @@ async def files(turn: Turn) -> None:
         except FileRefused as e:
             await call.fail(f"refused: {e}")
     await turn.say("I stayed inside.")
+
+
+@agent.command("mcp", "List MCP servers and their tools, or call a tool", hint="[SERVER TOOL [JSON]]")
+async def mcp(turn: Turn) -> None:
+    server, tool, arguments = (*turn.text.split(maxsplit=2), "", "", "")[:3]
+    if tool:
+        try:
+            result = await turn.call_tool(server, tool, json.loads(arguments or "{}"))
+        except McpError as e:
+            await turn.say(f"That did not work: {e.message}")
+        else:
+            await turn.say(result.text or f"{len(result.content)} blocks that are not text")
+        return
+    for it in await turn.session.mcp.ready():
+        await turn.say(f"- {it.name}: {it.state}{f', because {it.reason}' if it.reason else ''}\n")
+    for it in await turn.session.mcp.tools():
+        await turn.say(f"  - `/mcp {it.server} {it.name}` {it.title}\n")
+    if not turn.session.mcp.servers:
+        await turn.say("This session has no MCP servers.")
 
 
 @agent.command("history", "Tell what this session remembers")

@@ -27,6 +27,10 @@
     │   ├── OutsideRoots        the path leaves the session's directories, by itself or through a link
     │   ├── FileTooLarge        there is more of it than may be read at once
     │   └── NotText             its bytes are not text in that encoding
+    ├── McpError              an MCP server did not do what was asked of it: `server`
+    │   ├── ServerUnavailable   it is not there: it failed to start, died, or was closed
+    │   ├── ToolFailed          it answered with an error: `content` is what the tool said, if it said anything
+    │   └── ToolTimeout         it did not answer in time
     └── UsageError            the program that uses Holdfast made a mistake
         └── TurnOver            …it speaks in a turn that has ended
 
@@ -35,7 +39,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
@@ -190,6 +194,31 @@ class FileTooLarge(FileRefused):
 
 class NotText(FileRefused):
     """The file's bytes are not text in that encoding."""
+
+
+class McpError(HoldfastError):
+    """An MCP server did not do what was asked of it. The message holds none of its secrets (P10)."""
+
+    def __init__(self, server: str, message: str) -> None:
+        super().__init__(f"MCP server {server!r}: {message}")
+        self.server = server
+        self.message = message
+
+
+class ServerUnavailable(McpError):
+    """The server is not there: it failed to start, died, or was closed."""
+
+
+class ToolFailed(McpError):
+    """The server answered with an error."""
+
+    def __init__(self, server: str, message: str, content: tuple[dict[str, Any], ...] = ()) -> None:
+        super().__init__(server, message)
+        self.content = content
+
+
+class ToolTimeout(McpError):
+    """The server did not answer in time."""
 
 
 class UsageError(HoldfastError):

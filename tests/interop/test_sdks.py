@@ -41,6 +41,7 @@ SAID = {
     "/image": "One pixel: ",
     "/fail": "This will not end well. ",
     "/files": "I stayed inside.",
+    "/mcp": "This session has no MCP servers.",
     "/history": "You asked 1 time.",
 }
 

@@ -55,6 +55,8 @@ class ScriptedAgent:
     async def opened(self, session: LiveSession) -> None:
         self._tell("opened", session.id)
 
+    async def equipped(self, session: LiveSession) -> None: ...
+
     async def closed(self, session: LiveSession) -> None:
         self._tell("closed", session.id)
 

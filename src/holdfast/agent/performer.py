@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from holdfast.agent.client import ClientServices
+from holdfast.agent.equipment import equip, unequip
 from holdfast.agent.session import Session
 from holdfast.agent.turn import Turn
 from holdfast.errors import UsageError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.agent.agent import Agent, Handler
     from holdfast.engine import Engine, LiveSession
     from holdfast.engine import Turn as EngineTurn
+    from holdfast.mcp import Server
     from holdfast.model import Option, OptionValue, StopReason, Update
 
 
@@ -24,8 +26,9 @@ class Performer:
 
     begins_entries = True  # every id in a turn is made in it
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, servers: tuple[Server, ...] = ()) -> None:
         self._agent = agent
+        self._servers = servers
         self._engine: Engine | None = None
 
     @property
@@ -38,14 +41,26 @@ class Performer:
         self._engine = engine
 
     async def opened(self, session: LiveSession) -> None:
-        """Call the author's hooks."""
-        for hook in self._agent.open_hooks:
-            await hook(self._session(session))
+        """Begin to connect the session's MCP servers, and call the author's hooks."""
+        await equip(session, self._servers)
+        try:
+            for hook in self._agent.open_hooks:
+                await hook(self._session(session))
+        except BaseException:
+            await unequip(session)
+            raise
+
+    async def equipped(self, session: LiveSession) -> None:
+        """Connect and disconnect MCP servers, as the client wants it now."""
+        await equip(session, self._servers)
 
     async def closed(self, session: LiveSession) -> None:
-        """Call the author's hooks."""
-        for hook in self._agent.close_hooks:
-            await hook(self._session(session))
+        """Call the author's hooks, and end the connections to MCP servers (E5)."""
+        try:
+            for hook in self._agent.close_hooks:
+                await hook(self._session(session))
+        finally:
+            await unequip(session)
 
     async def option_set(self, session: LiveSession, option: str, value: OptionValue) -> None:
         """Call the author's hooks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.agent.equipment import toolbox_of
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from holdfast.agent.agent import Agent
     from holdfast.engine import Engine, LiveSession
+    from holdfast.mcp import Toolbox
     from holdfast.workspace import Files
 
 
@@ -80,6 +82,11 @@ class Session:
     async def set(self, option: str, value: str | bool) -> None:  # noqa: FBT001
         """Set an option; the client is told."""
         await self._engine.adjust_option(self._live, option, value)
+
+    @property
+    def mcp(self) -> Toolbox:
+        """The MCP servers its client gave it: their tools, resources and prompts, and how they are doing."""
+        return toolbox_of(self._live)
 
     def files(self) -> Files:
         """Get the files in its roots."""

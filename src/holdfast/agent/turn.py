@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from holdfast.agent.session import Session
     from holdfast.agent.tools import Kind
     from holdfast.engine import Turn as EngineTurn
+    from holdfast.mcp import ToolResult
     from holdfast.model import Entry, Event, StopReason, Update
     from holdfast.workspace import Files
+
+
+DEFAULT = -1.0
+"""Stands for the limit that holds unless one is given."""
 
 
 class Turn:
@@ -91,6 +96,25 @@ class Turn:
     ) -> ToolCall:
         """Use a tool, visibly: ``async with turn.tool("Read file", kind="read") as call``."""
         return ToolCall(self, title, kind, input, locations)
+
+    async def call_tool(
+        self,
+        server: str,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        title: str | None = None,
+        kind: Kind = "other",
+        timeout: float | None = DEFAULT,  # noqa: ASYNC109
+    ) -> ToolResult:
+        """Call a tool of an MCP server, visibly: its progress, content and output are shown as a tool call.
+
+        Raises what `session.mcp.call` raises; the tool call has failed then, and says why.
+        """
+        from holdfast.agent.calls import call_visibly  # noqa: PLC0415  (not everybody has servers)
+
+        shown = title or f"{server}: {tool}"
+        return await call_visibly(self, server, tool, arguments or {}, title=shown, kind=kind, timeout=timeout)
 
     async def plan(self, entries: Iterable[str | tuple[str, str] | tuple[str, str, str]], *, id: str = "plan") -> None:
         """Show the plan, whole: its entries, or entries with status, or with status and priority."""

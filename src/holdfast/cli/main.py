@@ -44,6 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--log-level", default="warning", choices=("debug", "info", "warning", "error"), help="default: warning"
     )
     run.add_argument("--log-file", metavar="FILE", help="log to a file instead of stderr")
+    run.add_argument(
+        "--mcp-config",
+        metavar="FILE",
+        help='MCP servers for every session, besides those the client names: JSON like {"mcpServers": {…}}',
+    )
     arguments = parser.parse_args(argv)
 
     gc.disable()  # what is loaded now stays: looking through it again and again is a tenth of the start

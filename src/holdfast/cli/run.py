@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator
 
+    from holdfast.mcp import Server
+
 
 def run_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
@@ -34,12 +36,17 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
         raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
     with _nothing_printed():
         agent = load_agent(arguments.agent)
+    servers: tuple[Server, ...] = ()
+    if arguments.mcp_config is not None:
+        from holdfast.mcp.config import read_config  # noqa: PLC0415  (few have one)
+
+        servers = read_config(arguments.mcp_config)
 
     gc.freeze()
     gc.enable()
 
     async def serve() -> None:
-        await serve_stdio(Host(agent, store=arguments.store, protocol=arguments.protocol))
+        await serve_stdio(Host(agent, store=arguments.store, protocol=arguments.protocol, servers=servers))
 
     run_to_the_end(serve())
 

@@ -43,26 +43,34 @@ class Engine:
 
     # Creating, finding, restoring
 
-    async def create(self, cwd: object, additional: object = ()) -> LiveSession:
-        """Make a session; it is on disk when this returns (B1)."""
+    async def create(self, cwd: object, additional: object = (), *, equipment: object = None) -> LiveSession:
+        """Make a session; it is on disk when this returns (B1). The agent gets the equipment, whatever it is."""
         path, others = checked_roots(cwd, additional)
         now = _now()
         info = SessionInfo(new_session_id(), path, others, None, now, now, archived=False, messages=0)
         state = SessionState()
         claim = await self.store.create(info, state)
-        return await self._sessions.enliven(LiveSession(claim, info, state, 0, self._loop.time()))
+        session = LiveSession(claim, info, state, 0, self._loop.time())
+        session.equipment = equipment
+        return await self._sessions.enliven(session)
 
-    async def restore(self, session_id: str, cwd: object, additional: object = ()) -> LiveSession:
-        """Bring a session back, from memory or from the store. Its roots are the ones named now (B3, B10)."""
+    async def restore(
+        self, session_id: str, cwd: object, additional: object = (), *, equipment: object = None
+    ) -> LiveSession:
+        """Bring a session back, from memory or from the store. Roots and equipment are those named now (B3, B10)."""
         path, others = checked_roots(cwd, additional)
         async with self._sessions.alone(session_id):
-            session = await self._sessions.open(session_id)
+            if session_id not in self._sessions.live and (await self.store.get(session_id)).info.cwd != path:
+                equipment = None  # refused below: nothing is to be prepared for it
+            session = await self._sessions.open(session_id, equipment)
             if session.cwd != path:
                 raise InvalidParams(f"This session works in {session.cwd}, not in {path}")
             if session.additional != others:
                 await self._save(session, Changes(additional=others))
                 session.additional = others
+            session.equipment = equipment
             session.idle_since = self._loop.time()
+            await self._agent.equipped(session)
             return session
 
     def get(self, session_id: str) -> LiveSession:
@@ -88,7 +96,13 @@ class Engine:
         return await self.store.search(words, cwd=cwd, limit=limit)
 
     async def fork(
-        self, session_id: str, cwd: object, additional: object = (), *, up_to: str | None = None
+        self,
+        session_id: str,
+        cwd: object,
+        additional: object = (),
+        *,
+        up_to: str | None = None,
+        equipment: object = None,
     ) -> LiveSession:
         """Make a session that begins as another has gone so far (B15). A running turn gives what is finished."""
         path, others = checked_roots(cwd, additional)
@@ -110,7 +124,9 @@ class Engine:
             state.forked_from = session_id
             claim = await self.store.fork(source.claim, info, state, up_to=at, lines=lines_of(entries))
         copied = await self.store.get(info.id)
-        return await self._sessions.enliven(LiveSession(claim, info, state, copied.lines, self._loop.time()))
+        session = LiveSession(claim, info, state, copied.lines, self._loop.time())
+        session.equipment = equipment
+        return await self._sessions.enliven(session)
 
     # Talking
 

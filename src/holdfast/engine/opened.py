@@ -49,13 +49,14 @@ class OpenSessions:
             lock = self._locks[session_id] = asyncio.Lock()
         return lock
 
-    async def open(self, session_id: str) -> LiveSession:
+    async def open(self, session_id: str, equipment: object = None) -> LiveSession:
         """Get a session from memory or from the store; a turn that a crash broke is ended first (P3)."""
         session = self.live.get(session_id)
         if session is not None and await self._is_ours(session):
             return session
         claim, record, broken = await self._store.claim(session_id)
         session = LiveSession(claim, record.info, record.state, record.lines, self._loop.time())
+        session.equipment = equipment
         if broken is not None:
             lines, changes, messages = recovered(broken, record, complete=self._agent.begins_entries)
             try:

@@ -29,6 +29,10 @@ class AgentPort(Protocol):
         """Prepare: a session was created, or came back to life."""
         ...
 
+    async def equipped(self, session: LiveSession) -> None:
+        """Take note: an open session was restored, and has the roots and the equipment that were named now."""
+        ...
+
     async def closed(self, session: LiveSession) -> None:
         """Clean up: a session leaves memory."""
         ...

@@ -49,8 +49,8 @@ class LiveSession:
     """A session that is open in this process."""
 
     __slots__ = (
-        "additional", "attachments", "claim", "created_at", "cwd", "extension", "idle_since", "lines", "queue",
-        "runner", "state", "title", "turn", "unsealed",
+        "additional", "attachments", "claim", "created_at", "cwd", "equipment", "extension", "idle_since", "lines",
+        "queue", "runner", "state", "title", "turn", "unsealed",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, info: SessionInfo, state: SessionState, lines: int, now: float) -> None:
@@ -67,6 +67,8 @@ class LiveSession:
         self.runner: asyncio.Task[None] | None = None
         self.unsealed: Unsealed | None = None
         self.idle_since = now
+        self.equipment: object = None
+        """What the client gives to the agent for this session while it is open. Never stored (P10)."""
         self.extension: object = None
         """Whatever the agent wants to keep with the session while it is open."""
 

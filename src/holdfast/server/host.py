@@ -10,6 +10,7 @@ from holdfast.errors import AuthRequired, InvalidParams, UsageError
 if TYPE_CHECKING:
     from holdfast.agent import Agent
     from holdfast.engine import Engine, Limits
+    from holdfast.mcp import Server
 
 ProtocolChoice: TypeAlias = Literal["1", "2", "auto"]
 
@@ -18,13 +19,20 @@ class Host:
     """An agent that can be connected to. Nothing is opened before somebody needs a session."""
 
     def __init__(
-        self, agent: Agent, *, store: str | None = None, protocol: ProtocolChoice = "auto", limits: Limits | None = None
+        self,
+        agent: Agent,
+        *,
+        store: str | None = None,
+        protocol: ProtocolChoice = "auto",
+        limits: Limits | None = None,
+        servers: tuple[Server, ...] = (),
     ) -> None:
         if agent.handler is None and not agent.commands:
             raise UsageError(f"the agent {agent.name!r} has no prompt handler; decorate one with @agent.prompt")
         self.agent = agent
         self.versions = {"1": (1,), "2": (2,), "auto": (1, 2)}[protocol]
         self._store = store
+        self._servers = servers  # MCP servers that every session has, besides those its client names
         self._limits = limits
         self._engine: Engine | None = None
         self._opening = asyncio.Lock()
@@ -49,7 +57,7 @@ class Host:
         from holdfast.engine import Engine  # noqa: PLC0415
         from holdfast.store import open_store  # noqa: PLC0415
 
-        performer = Performer(self.agent)
+        performer = Performer(self.agent, self._servers)
         engine = Engine(await open_store(self._store), performer, limits=self._limits)
         performer.join(engine)
         return engine

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from holdfast.agent.equipment import Equipment, troubles
 from holdfast.agent.performer import commands_update
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.model import ArchiveFilter, checked_prompt, event_from
@@ -14,7 +15,7 @@ from holdfast.server.watch import Watch, encode_plain
 from holdfast.tracing import note_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from holdfast.engine import Engine, LiveSession, Turn
     from holdfast.model import SessionInfo, Update
@@ -35,20 +36,20 @@ class Sessions:
 
     # Opening
 
-    async def new(self, cwd: str, additional: Sequence[str] | None) -> LiveSession:
+    async def new(self, cwd: str, additional: Sequence[str] | None, equipment: Equipment) -> LiveSession:
         """Create a session; it is watched once this request is answered (P5)."""
         self.host.check_login()
-        session = await (await self.host.engine()).create(cwd, additional or ())
+        session = await (await self.host.engine()).create(cwd, additional or (), equipment=equipment)
         self._after_answer(self._follow_new, session)
         return session
 
     async def restore(
-        self, session_id: str, cwd: str, additional: Sequence[str] | None, *, replay: bool
+        self, session_id: str, cwd: str, additional: Sequence[str] | None, equipment: Equipment, *, replay: bool
     ) -> LiveSession:
         """Bring a session back, with or without its past; it is followed once this request is answered."""
         self.host.check_login()
         engine = await self.host.engine()
-        session = await engine.restore(session_id, cwd, additional or ())
+        session = await engine.restore(session_id, cwd, additional or (), equipment=equipment)
         before = self._watches.get(session_id)
         watch = self._attach(session)
         _leave(before)  # not earlier: a question it was asked is now put to the new one, not given up
@@ -63,14 +64,20 @@ class Sessions:
         return session
 
     async def fork(
-        self, session_id: str, cwd: str, additional: Sequence[str] | None, meta: dict[str, Any] | None
+        self,
+        session_id: str,
+        cwd: str,
+        additional: Sequence[str] | None,
+        equipment: Equipment,
+        meta: dict[str, Any] | None,
     ) -> LiveSession:
         """Fork a session; the fork is watched once this request is answered."""
         self.host.check_login()
         up_to = (meta or {}).get(FORK_AT)
         if up_to is not None and not isinstance(up_to, str):
             raise InvalidParams(f"_meta[{FORK_AT!r}] must be the id of a message")
-        session = await (await self.host.engine()).fork(session_id, cwd, additional or (), up_to=up_to)
+        engine = await self.host.engine()
+        session = await engine.fork(session_id, cwd, additional or (), up_to=up_to, equipment=equipment)
         self._after_answer(self._follow_new, session)
         return session
 
@@ -112,7 +119,9 @@ class Sessions:
             session = engine.get(session_id)
         except SessionNotFound:
             record = await engine.store.get(session_id)
-            session = await engine.restore(session_id, record.info.cwd, record.info.additional)
+            session = await engine.restore(
+                session_id, record.info.cwd, record.info.additional, equipment=watch.equipment
+            )
         if watch.attachment not in session.attachments:  # it watches one that is gone, or none
             watch.attachment = session.attach(watch)
             watch.attachment.follow()
@@ -181,6 +190,9 @@ class Sessions:
     def _attach(self, session: LiveSession) -> Watch:
         watch = self._watches[session.id] = self._watch(session.id)
         watch.attachment = session.attach(watch)
+        watch.equipment = session.equipment
+        if missed := troubles(session):
+            watch.attachment.deliver([event_from(it) for it in missed])
         return watch
 
     def _after_answer(self, step: Callable[[LiveSession], None], session: LiveSession) -> None:
@@ -212,6 +224,17 @@ class Sessions:
             updates.append({"sessionUpdate": "session_info_update", "title": session.title})
         updates += session.state.latest.values()
         return updates
+
+
+def equipment(
+    wire: Sequence[dict[str, Any]] | None, kinds: Collection[str], *, typed: bool, elicits: bool
+) -> Equipment:
+    """Read what a client gives to a session (E1)."""
+    if not wire:
+        return Equipment(elicits=elicits)
+    from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
+
+    return Equipment(read_servers(wire, kinds, typed=typed), elicits)
 
 
 def _leave(watch: Watch | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import InternalError, InvalidParams
 from holdfast.peer import Routes
-from holdfast.server.sessions import Sessions
+from holdfast.server.sessions import Sessions, equipment
 from holdfast.server.watch import Watch
 from holdfast.surface.v1 import initialize, options, shapes
 from holdfast.surface.v1.asks import Asks
@@ -15,6 +15,7 @@ from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lower import Lowering
 
 if TYPE_CHECKING:
+    from holdfast.agent.equipment import Equipment
     from holdfast.engine import LiveSession
     from holdfast.model import Update
     from holdfast.peer import Peer
@@ -83,20 +84,29 @@ class Version1:
         await self._host.log_out()
         return {}
 
+    def _equipment(self, it: shapes.Roots) -> Equipment:
+        return equipment(it.mcp_servers, initialize.MCP_KINDS, typed=False, elicits=self._asks.elicits)
+
     async def _new(self, it: shapes.NewSession) -> Update:
-        session = await self._sessions.new(it.cwd, it.additional_directories)
+        session = await self._sessions.new(it.cwd, it.additional_directories, self._equipment(it))
         return {"sessionId": session.id, **self._configuration(session)}
 
     async def _load(self, it: shapes.LoadSession) -> Update:
-        session = await self._sessions.restore(it.session_id, it.cwd, it.additional_directories, replay=True)
+        session = await self._sessions.restore(
+            it.session_id, it.cwd, it.additional_directories, self._equipment(it), replay=True
+        )
         return self._configuration(session)
 
     async def _resume(self, it: shapes.ResumeSession) -> Update:
-        session = await self._sessions.restore(it.session_id, it.cwd, it.additional_directories, replay=False)
+        session = await self._sessions.restore(
+            it.session_id, it.cwd, it.additional_directories, self._equipment(it), replay=False
+        )
         return self._configuration(session)
 
     async def _fork(self, it: shapes.ForkSession) -> Update:
-        session = await self._sessions.fork(it.session_id, it.cwd, it.additional_directories, it.meta)
+        session = await self._sessions.fork(
+            it.session_id, it.cwd, it.additional_directories, self._equipment(it), it.meta
+        )
         return {"sessionId": session.id, **self._configuration(session)}
 
     async def _list(self, it: shapes.ListSessions) -> Update:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from holdfast.agent.performer import commands_update
 from holdfast.errors import InvalidParams
 from holdfast.peer import Routes
-from holdfast.server.sessions import Sessions
+from holdfast.server.sessions import Sessions, equipment
 from holdfast.server.watch import Watch
 from holdfast.surface.v2 import initialize, shapes
 from holdfast.surface.v2.asks import Asks
 from holdfast.surface.v2.lower import Lowering, lower_commands, lower_options
 
 if TYPE_CHECKING:
+    from holdfast.agent.equipment import Equipment
     from holdfast.engine import LiveSession
     from holdfast.model import Update
     from holdfast.peer import Peer
@@ -86,30 +87,35 @@ class Version2:
         await self._host.log_out()
         return {}
 
+    def _equipment(self, it: shapes.Roots) -> Equipment:
+        return equipment(it.mcp_servers, initialize.MCP_KINDS, typed=True, elicits=self._asks.elicits)
+
     async def _new(self, it: shapes.NewSession) -> Update:
-        _check_servers(it)
-        session = await self._sessions.new(it.cwd, it.additional_directories)
+        session = await self._sessions.new(it.cwd, it.additional_directories, self._equipment(it))
         return {"sessionId": session.id, **self._configuration(session)}
 
     async def _load(self, it: shapes.LoadSession) -> None:
         """Replay everything and answer null, as the early draft has it (B9)."""
-        _check_servers(it)
-        session = await self._sessions.restore(it.session_id, it.cwd, it.additional_directories, replay=True)
+        session = await self._sessions.restore(
+            it.session_id, it.cwd, it.additional_directories, self._equipment(it), replay=True
+        )
         self._sessions.show(session, state_update(session))
 
     async def _resume(self, it: shapes.ResumeSession) -> Update:
         """Bring a session back; a snapshot of its state comes after any replay and before the answer (B8)."""
-        _check_servers(it)
         if it.replay_from is not None and it.replay_from.get("type") != "start":
             raise InvalidParams('replayFrom must be {"type": "start"}')
         replay = it.replay_from is not None
-        session = await self._sessions.restore(it.session_id, it.cwd, it.additional_directories, replay=replay)
+        session = await self._sessions.restore(
+            it.session_id, it.cwd, it.additional_directories, self._equipment(it), replay=replay
+        )
         self._sessions.show(session, state_update(session))
         return self._configuration(session)
 
     async def _fork(self, it: shapes.ForkSession) -> Update:
-        _check_servers(it)
-        session = await self._sessions.fork(it.session_id, it.cwd, it.additional_directories, it.meta)
+        session = await self._sessions.fork(
+            it.session_id, it.cwd, it.additional_directories, self._equipment(it), it.meta
+        )
         return {"sessionId": session.id, **self._configuration(session)}
 
     async def _list(self, it: shapes.ListSessions) -> Update:
@@ -169,8 +175,3 @@ def state_update(session: LiveSession) -> Update:
     if turn is None or not turn.running:
         return {"sessionUpdate": "state_update", "state": "idle"}
     return {"sessionUpdate": "state_update", "state": "requires_action" if turn.asking else "running"}
-
-
-def _check_servers(it: shapes.Roots) -> None:
-    if it.mcp_servers:
-        raise InvalidParams("This agent does not connect MCP servers yet; it has not advertised that it does")

@@ -58,6 +58,8 @@ class Watch:
     def __init__(self, peer: Peer, session_id: str, lowering: Lowering, asks: Asks, services: frozenset[str]) -> None:
         self.lowering = lowering
         self.attachment: Attachment | None = None
+        self.equipment: object = None
+        """What its client gives to the session, for when it has to be brought back (B18)."""
         self.offered = services
         self._peer = peer
         self._session_id = session_id

@@ -23,6 +23,11 @@ class Asks:
         offered: Update = capabilities.get("elicitation") or {}
         self._modes = frozenset(mode for mode in ("form", "url") if isinstance(offered.get(mode), dict))
 
+    @property
+    def elicits(self) -> bool:
+        """Whether it can show a form or an address (C9)."""
+        return bool(self._modes)
+
     def request(self, session_id: str, question: Question) -> tuple[str, Update] | None:
         """Say which request asks a question; None where this client cannot be asked."""
         if isinstance(question, Permission):

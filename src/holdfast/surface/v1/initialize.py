@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
+MCP_KINDS = frozenset({"stdio", "http", "sse"})
+"""The kinds of MCP servers that are advertised and connected; everybody may send the first (E1)."""
+
 
 def result(
     *,
@@ -33,7 +36,7 @@ def result(
             "audio": "audio" in accepts,
             "embeddedContext": "resource" in accepts,
         },
-        "mcpCapabilities": {"http": False, "sse": False},
+        "mcpCapabilities": {"http": "http" in MCP_KINDS, "sse": "sse" in MCP_KINDS},
         "sessionCapabilities": {it: _marker() for it in supported},
     }
     if methods:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 VERSION = 2
 
+MCP_KINDS = ("stdio", "http")
+"""The kinds of MCP servers that are advertised and connected (E1)."""
+
 
 def result(
     *,
@@ -37,10 +40,11 @@ def result(
         "title",
         "additionalDirectories",
     )
+    session = {"prompt": prompt, "mcp": {it: _marker() for it in MCP_KINDS}, **{it: _marker() for it in supported}}
     return {
         "protocolVersion": VERSION,
         "info": info,
-        "capabilities": {"session": {"prompt": prompt, **{it: _marker() for it in supported}}},
+        "capabilities": {"session": session},
         "authMethods": [_method(*it) for it in auth],
     }
 

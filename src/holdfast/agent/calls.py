@@ -1,0 +1,54 @@
+"""Calling a tool of an MCP server and showing it to the user as the agent's own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import McpError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast.agent.tools import Kind
+    from holdfast.agent.turn import Turn
+    from holdfast.mcp import Progress, ToolResult
+
+PROGRESS_SECONDS = 0.1
+"""Progress is shown no more often than this: all that is shown is stored."""
+
+
+async def call_visibly(
+    turn: Turn,
+    server: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    title: str,
+    kind: Kind,
+    timeout: float | None,  # noqa: ASYNC109
+) -> ToolResult:
+    """Call a tool; its title tells its progress while it runs, its content and output are the tool's."""
+    loop = asyncio.get_running_loop()
+    shown_at = float("-inf")
+    async with turn.tool(title, kind=kind, input=dict(arguments)) as call:
+
+        async def show(progress: Progress) -> None:
+            nonlocal shown_at
+            if loop.time() - shown_at >= PROGRESS_SECONDS and not turn.is_over:
+                shown_at = loop.time()
+                call.update({"title": f"{title} ({progress})"})
+
+        try:
+            result = await turn.session.mcp.call(server, tool, arguments, timeout=timeout, on_progress=show)
+        except McpError as e:
+            await call.fail(str(e))
+            raise
+        finally:
+            if shown_at > 0 and not turn.is_over:
+                call.update({"title": title})
+        for block in result.content:
+            await call.content(block)
+        if result.structured is not None:
+            await call.output(result.structured)
+        return result

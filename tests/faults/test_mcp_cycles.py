@@ -1,0 +1,13 @@
+"""Servers that come and go leave nothing behind; `python -m tests.torture.mcp_cycles` does it a thousand times."""
+
+from __future__ import annotations
+
+import pytest
+from tests.torture.mcp_cycles import cycles
+
+
+@pytest.mark.requirement("E5", "P8")
+async def test_fifty_toolboxes_that_come_and_go_leave_no_process_and_no_open_file() -> None:
+    outcome = await cycles(50)
+    assert outcome.started >= 50
+    assert outcome.files_after <= outcome.files_before

@@ -1,0 +1,335 @@
+"""Servers that fail, hang, die, flood and fork: the session works, the reason is seen, nothing is left (E2 to E5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.links import PATIENCE
+from tests.support.mcp import QUICK, all_dead, hostile, marked, marks, toolbox, written
+from tests.support.wire import memory
+
+from holdfast.errors import McpError, ServerUnavailable, ToolFailed, ToolTimeout
+from holdfast.mcp import Progress, StdioServer
+from holdfast.model import Elicitation, Filled
+
+SECRET = "hunter2-and-more"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "marks"
+
+
+# How they start
+
+
+@pytest.mark.requirement("E2")
+async def test_a_server_starts_in_the_sessions_directory_with_a_trimmed_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_API_KEY", "ours alone")
+    async with toolbox(hostile(KEY="given"), cwd=tmp_path) as box:
+        assert (await box.call("it", "cwd")).text == str(tmp_path)
+        env = json.loads((await box.call("it", "env")).text)
+    assert env["KEY"] == "given"
+    assert env["PATH"] == os.environ["PATH"]
+    assert "OUR_API_KEY" not in env
+
+
+@pytest.mark.requirement("E2")
+@pytest.mark.parametrize("command", ["no-such-program", "/no/such/program", "./relative", "bin/relative"])
+async def test_a_command_that_is_not_there_fails_that_server_only(command: str) -> None:
+    async with toolbox(StdioServer("bad", command), hostile()) as box:
+        bad, good = await box.ready()
+        assert (bad.state, good.state) == ("failed", "ready")
+        assert "cannot start" in (bad.reason or "")
+        assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+
+
+@pytest.mark.requirement("E2")
+async def test_a_command_is_found_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent) + ":" + os.environ["PATH"])
+    server = StdioServer("it", Path(sys.executable).name, hostile().args)
+    async with toolbox(server) as box:
+        assert [it.state for it in await box.ready()] == ["ready"]
+
+
+# How they fail
+
+
+@pytest.mark.requirement("E3")
+async def test_servers_connect_at_once_and_one_that_hangs_fails_alone(file: Path) -> None:
+    servers = [hostile("silent", name=f"silent{n}", MARKS=str(file)) for n in range(3)]
+    before = time.monotonic()
+    async with toolbox(*servers, hostile(), limits=QUICK._replace(start=1.0)) as box:
+        assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+        states = await box.ready()
+        assert [it.state for it in states] == ["failed"] * 3 + ["ready"]
+        assert time.monotonic() - before < 5
+        assert "not ready within 1 s" in (states[0].reason or "")
+        assert sorted(box.fails()) == ["silent0", "silent1", "silent2"]
+        assert {it.server for it in await box.tools()} == {"it"}
+        assert all_dead(file) == 3
+
+
+@pytest.mark.requirement("E3", "P10")
+async def test_a_server_that_exits_at_start_is_quoted_without_its_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    async with toolbox(hostile("exit", KEY=SECRET)) as box:
+        (status,) = await box.ready()
+        assert status.state == "failed"
+        assert "exited with status 3" in (status.reason or "")
+        assert "the key [hidden] does not fit" in (status.reason or "")
+        with pytest.raises(ServerUnavailable, match="does not fit"):
+            await box.call("it", "echo")
+    assert "does not fit" in caplog.text
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.requirement("E3")
+async def test_what_is_no_message_is_skipped() -> None:
+    async with toolbox(hostile("garbage")) as box:
+        assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+
+
+@pytest.mark.requirement("E3")
+async def test_a_server_that_fills_its_stderr_is_not_held_up() -> None:
+    async with toolbox(hostile("stderr")) as box:
+        assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+        with pytest.raises(ServerUnavailable, match="I had None"):
+            await box.call("it", "crash")
+
+
+@pytest.mark.requirement("E3")
+async def test_a_flood_of_100_mb_costs_no_memory_and_does_not_stop_others() -> None:
+    async with toolbox(hostile(name="flooder"), hostile()) as box:
+        await box.ready()
+        before = memory(os.getpid(), "VmHWM")
+        flood = asyncio.ensure_future(box.call("flooder", "flood", {"megabytes": 100}))
+        while not flood.done():
+            async with asyncio.timeout(PATIENCE):
+                assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+            await asyncio.sleep(0.05)
+        assert (await flood).text == "flooded"
+        assert memory(os.getpid(), "VmHWM") - before < 50 << 20
+
+
+@pytest.mark.requirement("E3")
+async def test_a_message_that_is_too_long_ends_the_connection_with_the_reason() -> None:
+    async with toolbox(hostile()) as box:
+        with pytest.raises(ServerUnavailable, match="more than 16777216 bytes"):
+            await box.call("it", "long")
+        assert (await box.call("it", "echo", {"text": "again"})).text == "again"
+
+
+@pytest.mark.requirement("E3")
+async def test_a_server_without_handshakes_is_spoken_to_without() -> None:
+    async with toolbox(hostile("modern")) as box:
+        assert [it.state for it in await box.ready()] == ["ready"]
+        assert "echo" in {it.name for it in await box.tools()}
+
+
+# How they are used
+
+
+@pytest.mark.requirement("E4")
+async def test_tools_resources_and_prompts_of_all_servers_are_listed_under_their_names() -> None:
+    async with toolbox(hostile(name="a"), hostile(name="b")) as box:
+        tools = await box.tools()
+        assert len(tools) == 28  # in two pages each
+        assert {(it.server, it.name) for it in tools} >= {("a", "echo"), ("b", "echo"), ("a", "roots")}
+        assert [(it.server, it.uri) for it in await box.resources()] == [("a", "test://a"), ("b", "test://a")]
+        assert await box.read("b", "test://a") == [{"uri": "test://a", "text": "read"}]
+        assert [(it.server, it.name) for it in await box.prompts()] == [("a", "greet"), ("b", "greet")]
+        (message,) = await box.prompt("a", "greet", {"who": "Ada"})
+        assert message == {"role": "user", "content": {"type": "text", "text": "Greet Ada"}}
+
+
+@pytest.mark.requirement("E4")
+async def test_a_name_nobody_has_is_said_with_the_names_there_are() -> None:
+    async with toolbox(hostile()) as box:
+        with pytest.raises(ServerUnavailable, match="it has: it"):
+            await box.call("other", "echo")
+        with pytest.raises(ToolFailed, match="no tool nothing"):
+            await box.call("it", "nothing")
+
+
+@pytest.mark.requirement("E4", "P10")
+@pytest.mark.parametrize("tool", ["fail", "refuse"])
+async def test_a_tool_that_fails_says_why_without_secrets(tool: str) -> None:
+    async with toolbox(hostile(KEY=SECRET)) as box:
+        with pytest.raises(ToolFailed, match=r"\[hidden\]") as caught:
+            await box.call("it", tool)
+        assert SECRET not in str(caught.value)
+        assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+
+
+@pytest.mark.requirement("E4")
+async def test_a_call_that_is_cancelled_is_cancelled_over_there_too(file: Path) -> None:
+    async with toolbox(hostile(MARKS=str(file))) as box:
+        await box.ready()
+        call = asyncio.ensure_future(box.call("it", "wait"))
+        await written(file, "\n0\n")
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await written(file, "\n-")
+        assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+
+
+@pytest.mark.requirement("E4")
+async def test_a_call_that_hears_nothing_for_too_long_is_given_up() -> None:
+    async with toolbox(hostile()) as box:
+        await box.ready()
+        with pytest.raises(ToolTimeout, match=r"longer than 0\.2 s"):
+            await box.call("it", "wait", timeout=0.2)
+        assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
+
+
+@pytest.mark.requirement("E4")
+async def test_progress_is_heard_and_starts_the_clock_again() -> None:
+    heard: list[Progress] = []
+
+    async def hear(progress: Progress) -> None:
+        heard.append(progress)
+
+    async with toolbox(hostile()) as box:
+        await box.ready()
+        assert (await box.call("it", "creep", timeout=0.8, on_progress=hear)).text == "done"
+        assert (await box.call("it", "progress", on_progress=hear)).text == "done"
+    assert heard[-1] == Progress(3, 3, "step 3")
+    assert str(heard[-1]) == "3/3 step 3"
+    assert len(heard) == 8
+
+
+@pytest.mark.requirement("E4")
+async def test_a_server_that_died_is_started_again_by_the_next_call(file: Path) -> None:
+    async with toolbox(hostile(MARKS=str(file))) as box:
+        with pytest.raises(ServerUnavailable, match=r"(?s)status 9.*I had None and it broke me"):
+            await box.call("it", "crash")
+        assert [it.state for it in box.servers] == ["failed"]
+        assert box.fails() == ["it"]
+        assert (await box.call("it", "echo", {"text": "again"})).text == "again"
+        assert [it.state for it in box.servers] == ["ready"]
+        assert len(marks(file)) == 2
+
+
+@pytest.mark.requirement("E4")
+async def test_a_server_that_dies_again_and_again_is_started_ever_more_rarely(file: Path) -> None:
+    async with toolbox(hostile("exit", MARKS=str(file)), limits=QUICK._replace(again=0.4)) as box:
+        await box.ready()
+        starts: list[float] = []
+        began = time.monotonic()
+        while len(marks(file)) < 4 and time.monotonic() - began < PATIENCE:
+            before = len(marks(file))
+            with pytest.raises(ServerUnavailable):
+                await box.call("it", "echo")
+            if len(marks(file)) > before:
+                starts.append(time.monotonic() - began)
+            await asyncio.sleep(0.02)
+        with pytest.raises(ServerUnavailable, match="not started again for"):
+            await box.call("it", "echo")
+    at_once, then, later = starts
+    assert at_once < then < later
+    assert then - at_once >= 0.35
+    assert later - then >= 0.7
+
+
+@pytest.mark.requirement("E4")
+async def test_listing_does_not_start_what_never_worked(file: Path) -> None:
+    async with toolbox(hostile("exit", MARKS=str(file))) as box:
+        for _ in range(3):
+            assert await box.tools() == []
+        assert len(marks(file)) == 1
+
+
+@pytest.mark.requirement("E4")
+async def test_calls_side_by_side_are_answered_each_with_its_own() -> None:
+    async with toolbox(hostile()) as box:
+        results = await asyncio.gather(*(box.call("it", "echo", {"text": str(n)}) for n in range(50)))
+    assert [it.text for it in results] == [str(n) for n in range(50)]
+
+
+@pytest.mark.requirement("E4")
+async def test_all_who_wait_for_a_server_that_dies_are_told() -> None:
+    async with toolbox(hostile()) as box:
+        await box.ready()
+        waiting = [asyncio.ensure_future(box.call("it", "wait")) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(ServerUnavailable):
+            await box.call("it", "crash")
+        for failure in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(failure, ServerUnavailable)
+
+
+# Asking back
+
+
+async def test_a_server_may_ask_the_user_and_for_the_roots(tmp_path: Path) -> None:
+    asked: list[Elicitation] = []
+
+    async def elicit(question: Elicitation) -> Filled | None:
+        asked.append(question)
+        return Filled("accept", {"name": "Ada"})
+
+    async with toolbox(hostile(), cwd=tmp_path, elicit=elicit) as box:
+        assert json.loads((await box.call("it", "elicit")).text) == {"action": "accept", "content": {"name": "Ada"}}
+        roots = json.loads((await box.call("it", "roots")).text)
+        assert [it["uri"] for it in roots["roots"]] == [tmp_path.as_uri()]
+    assert asked[0].mode == "form"
+    assert asked[0].params["message"] == "Who?"
+    assert asked[0].params["requestedSchema"]["properties"] == {"name": {"type": "string"}}
+
+
+async def test_a_question_nobody_answers_is_cancelled_and_one_nobody_can_be_asked_is_refused() -> None:
+    async def nobody(_: Elicitation) -> Filled | None:
+        return None
+
+    async with toolbox(hostile(), elicit=nobody) as box:
+        assert json.loads((await box.call("it", "elicit")).text) == {"action": "cancel"}
+    async with toolbox(hostile()) as box:
+        assert "not supported" in (await box.call("it", "elicit")).text
+
+
+# How they end
+
+
+@pytest.mark.requirement("E5")
+@pytest.mark.parametrize("manners", [(), ("deaf",), ("family",), ("deaf", "family"), ("silent", "deaf", "family")])
+async def test_closing_leaves_no_process(file: Path, manners: tuple[str, ...]) -> None:
+    async with toolbox(hostile(*manners, MARKS=str(file))) as box:
+        await marked(file, 4 if "family" in manners else 1)
+        if "silent" not in manners:
+            await box.ready()
+    assert all_dead(file) == (4 if "family" in manners else 1)
+
+
+@pytest.mark.requirement("E5")
+async def test_closing_ends_calls_and_cannot_be_undone(file: Path) -> None:
+    async with toolbox(hostile(MARKS=str(file))) as box:
+        await box.ready()
+        call = asyncio.ensure_future(box.call("it", "wait"))
+        await asyncio.sleep(0.05)
+        await box.close()
+        with pytest.raises(ServerUnavailable, match="closed"):
+            await call
+        with pytest.raises(ServerUnavailable, match="closed"):
+            await box.call("it", "echo")
+    assert all_dead(file) == 1
+
+
+@pytest.mark.requirement("E5")
+async def test_another_list_ends_the_servers_that_are_not_in_it_and_leaves_the_others_alone(file: Path) -> None:
+    kept, gone = hostile(name="kept", MARKS=str(file)), hostile(name="gone")
+    async with toolbox(kept, gone) as box:
+        await box.ready()
+        await box.change([kept, hostile(name="new")])
+        assert [(it.name, it.state) for it in await box.ready()] == [("kept", "ready"), ("new", "ready")]
+        assert len(marks(file)) == 1
+        with pytest.raises(McpError):
+            await box.call("gone", "echo")

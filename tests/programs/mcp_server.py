@@ -1,0 +1,207 @@
+"""An MCP server, by hand, that behaves as it is told. Its tools are the same however it behaves.
+
+    mcp_server.py [silent|exit|garbage|stderr|deaf|family|modern] …
+
+With `MARKS` in its environment it appends its pid, and those of its children, to that file, a line each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MANNERS = frozenset(sys.argv[1:])
+
+TOOLS = (
+    "echo", "env", "cwd", "wait", "progress", "creep", "crash", "flood", "long", "fail", "refuse", "elicit", "roots",
+    "whisper",
+)  # fmt: skip
+
+
+def main() -> None:
+    mark(os.getpid())
+    if "family" in MANNERS:
+        have_children()
+    if "deaf" in MANNERS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "exit" in MANNERS:
+        sys.stderr.write(f"the key {os.environ.get('KEY')} does not fit\n")
+        sys.exit(3)
+    if "stderr" in MANNERS:
+        for n in range(80_000):
+            sys.stderr.write(f"{n} is a line nobody reads, of a server that says a lot\n")
+        sys.stderr.write("the very last words\n")
+        sys.stderr.flush()
+    if "garbage" in MANNERS:
+        os.write(
+            1, b"Welcome to the server!\n\n\xff\xfe\n{\n[]\nnull\n42\n" + b"x" * 100_000 + b'\n{"jsonrpc": "2.0"}\n'
+        )
+    for line in sys.stdin:
+        if "silent" not in MANNERS:
+            hear(json.loads(line))
+    while "deaf" in MANNERS:
+        signal.pause()
+
+
+def mark(pid: int) -> None:
+    if "MARKS" in os.environ:
+        with Path(os.environ["MARKS"]).open("a") as file:
+            file.write(f"{pid}\n")
+
+
+def have_children() -> None:
+    """One in our group, one in a session of its own, one whose parent is gone."""
+    for manner in ("group", "session", "orphan"):
+        if (pid := os.fork()) != 0:
+            if manner == "orphan":
+                os.waitpid(pid, 0)
+            continue
+        if manner != "group":
+            os.setsid()
+        if manner == "orphan" and os.fork():
+            os._exit(0)
+        mark(os.getpid())
+        os.closerange(0, 3)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            signal.pause()
+
+
+def say(message: dict[str, Any]) -> None:
+    if "garbage" in MANNERS:
+        os.write(1, b"debug: about to answer\n")
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def answer(id_: object, result: object) -> None:
+    say({"id": id_, "result": result})
+
+
+def refuse(id_: object, code: int, message: str, data: object = None) -> None:
+    say({"id": id_, "error": {"code": code, "message": message, "data": data}})
+
+
+def hear(message: dict[str, Any]) -> None:
+    match message.get("method"):
+        case "initialize" if "modern" in MANNERS:
+            refuse(message["id"], -32022, "no handshakes", {"supported": ["2026-07-28"], "requested": "2025-11-25"})
+        case "server/discover":
+            capabilities: dict[str, Any] = {"tools": {}}
+            found: dict[str, Any] = {
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": capabilities,
+                "resultType": "complete",
+            }
+            answer(message["id"], {**found, "ttlMs": 0, "cacheScope": "private"})
+        case "initialize":
+            offers: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+            version = message["params"]["protocolVersion"]
+            info = {"name": "hostile", "version": "0"}
+            answer(message["id"], {"protocolVersion": version, "capabilities": offers, "serverInfo": info})
+        case "tools/list":
+            tools = [{"name": it, "inputSchema": {"type": "object"}} for it in TOOLS]
+            half = tools[:5] if not message.get("params", {}).get("cursor") else tools[5:]
+            page: dict[str, Any] = {"tools": half} if half != tools[:5] else {"tools": half, "nextCursor": "5"}
+            if "modern" in MANNERS:
+                page |= {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+            answer(message["id"], page)
+        case "resources/list":
+            answer(message["id"], {"resources": [{"uri": "test://a", "name": "a", "mimeType": "text/plain"}]})
+        case "resources/read":
+            answer(message["id"], {"contents": [{"uri": message["params"]["uri"], "text": "read"}]})
+        case "prompts/list":
+            answer(message["id"], {"prompts": [{"name": "greet", "arguments": [{"name": "who", "required": True}]}]})
+        case "prompts/get":
+            text = f"Greet {message['params']['arguments']['who']}"
+            answer(message["id"], {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
+        case "tools/call":
+            call(message["id"], message["params"])
+        case "notifications/cancelled":
+            mark(-int(message["params"]["requestId"]))
+        case _:
+            if "id" in message and "method" in message:
+                refuse(message["id"], -32601, "no such method")
+
+
+def call(id_: Any, params: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = params.get("arguments", {})
+    match params["name"]:
+        case "echo":
+            done(id_, str(arguments.get("text")))
+        case "env":
+            done(id_, json.dumps(dict(os.environ)))
+        case "cwd":
+            done(id_, str(Path.cwd()))
+        case "wait":
+            mark(0)  # nobody will ever hear more of this
+        case "progress":
+            for n in (1, 2, 3):
+                tell_progress(params, n, 3, f"step {n}")
+                time.sleep(0.12)
+            done(id_, "done")
+        case "creep":
+            for n in range(5):
+                tell_progress(params, n, None, None)
+                time.sleep(0.2)
+            done(id_, "done")
+        case "crash":
+            sys.stderr.write(f"I had {os.environ.get('KEY')} and it broke me\n")
+            sys.stderr.flush()
+            os._exit(9)
+        case "flood":
+            log = {"method": "notifications/message", "params": {"level": "info", "data": "x" * 100_000}}
+            line = json.dumps({"jsonrpc": "2.0", **log}).encode() + b"\n"
+            garbage = b"y" * 100_000 + b"\n"
+            for _ in range(int(arguments.get("megabytes", 100)) * 5):
+                sys.stdout.buffer.write(line + garbage)
+            sys.stdout.flush()
+            done(id_, "flooded")
+        case "long":
+            done(id_, "z" * (20 << 20))
+        case "fail":
+            said = [{"type": "text", "text": f"{os.environ.get('KEY')} is wrong"}]
+            answer(id_, {"content": said, "isError": True})
+        case "refuse":
+            refuse(id_, -32000, f"not with {os.environ.get('KEY')}")
+        case "elicit":
+            schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+            said = ask("elicitation/create", {"message": "Who?", "requestedSchema": schema})
+            done(id_, json.dumps(said))
+        case "roots":
+            done(id_, json.dumps(ask("roots/list", {})))
+        case "whisper":
+            sys.stderr.write(str(arguments.get("text")))
+            sys.stderr.flush()
+            done(id_, "")
+        case other:
+            refuse(id_, -32602, f"no tool {other}")
+
+
+def done(id_: object, text: str) -> None:
+    answer(id_, {"content": [{"type": "text", "text": text}]})
+
+
+def tell_progress(params: dict[str, Any], n: int, total: int | None, text: str | None) -> None:
+    token = params["_meta"]["progressToken"]
+    about = {"progressToken": token, "progress": n, "total": total, "message": text}
+    say({"method": "notifications/progress", "params": {k: v for k, v in about.items() if v is not None}})
+
+
+def ask(method: str, params: dict[str, Any]) -> object:
+    """Ask the client; give its answer, whole."""
+    say({"id": "asked", "method": method, "params": params})
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("id") == "asked" and "method" not in message:
+            return message.get("result") or message.get("error")
+        hear(message)
+    return None
+
+
+main()
