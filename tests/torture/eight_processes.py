@@ -91,12 +91,11 @@ class Worker:
         said = [self.word(claim)]
         log = await self._store.begin(claim, [said[0].body], NOTHING)
         self.note("said", session, said[0].text)
-        for _ in range(self._chance.randint(0, 4)):
+        for _ in range(self._chance.randint(0, 6)):
             said.append(self.word(claim))
             log.append(said[-1].body + b"\n")
             self.note("said", session, said[-1].text)
-            if self._chance.random() < 0.3:
-                await self.look(self._chance.choice(self._sessions))
+            await self.look(self._chance.choice(self._sessions))
         await self._store.seal(claim, said, NOTHING, messages=len(said))
         self.note("sealed", session)
 
