@@ -60,7 +60,7 @@ SHOWN = {
 CALLS = {"/tool": ["completed", "failed"], "/diff": ["completed"], "/files": ["completed", "failed"]}
 
 REPLAYED = (
-    {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan",
+    {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "plan",
      "usage_update", "available_commands_update", "config_option_update", "current_mode_update", "session_info_update"},
     {"user_message", "agent_message", "agent_thought", "tool_call_update", "plan_update", "usage_update",
      "terminal_update", "available_commands_update", "config_option_update", "session_info_update", "state_update",
