@@ -6,6 +6,7 @@ What it does with lists, histories and words is in the files beside this one.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -290,6 +291,21 @@ async def test_vacuum_gives_back_space_and_changes_nothing_else(place: Place) ->
         assert await hits(store, "gone") == []
         await turn(store, kept, message("later"))
         assert await hits(store, "later") == ["later"]
+
+
+@pytest.mark.requirement("B14")
+async def test_what_was_deleted_takes_no_space_after_a_vacuum(lasting: Place) -> None:
+    async with lasting.open() as store:
+        kept = await talked(store, CWD, "kept")
+        await store.vacuum()
+        before = Path(lasting.path).stat().st_size  # noqa: ASYNC240
+        gone = await talked(store, CWD, *[f"gone {n} {'x' * 1_000}" for n in range(1_000)], title="gone")
+        fork = await store.fork(gone, info(title="gone", messages=1), SessionState(), up_to=None, lines=[message("x")])
+        await store.delete(gone.session)
+        await store.delete(fork.session)
+        await store.vacuum()
+        assert Path(lasting.path).stat().st_size <= before + 16_384  # noqa: ASYNC240
+        assert len(await history(store, kept.session)) == 1
 
 
 async def test_a_turn_that_says_nothing_leaves_nothing(place: Place) -> None:

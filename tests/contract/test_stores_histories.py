@@ -95,6 +95,8 @@ async def test_turns_of_random_sizes_come_back_and_so_does_every_beginning_of_th
         for count in [0, 1, len(said), *(chance.randint(0, len(said)) for _ in range(10))]:
             assert await history(store, claim.session, count) == bodies(said)[:count]
         assert await history(store, claim.session) == bodies(said), "asking for more than there is gives what there is"
+        blocks = [block async for some in store.read(claim.session, len(said)) for block in some]
+        assert all(len(block) <= SEGMENT or b"\n" not in block for block in blocks), "what is read at once is bounded"
 
 
 @pytest.mark.requirement("B11")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from holdfast.store import Claim
 
+pytestmark = pytest.mark.requirement("P2", "P11")
+
 
 @dataclass
 class World:

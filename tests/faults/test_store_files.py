@@ -21,6 +21,8 @@ from holdfast.store.sqlite import database
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.requirement("P11")
+
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
 

@@ -21,6 +21,8 @@ from holdfast.store.sqlite.turns import TurnFile, read_log
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+pytestmark = pytest.mark.requirement("P1", "P2", "P3")
+
 LINES = [b'{"sessionUpdate":"_x","n":%d,"text":"%s"}' % (n, b"\xf0\x9f\x98\x80" * n) for n in range(5)]
 REPOSITORY = Path(__file__).parents[2]
 
@@ -95,6 +97,22 @@ def fails(number: int) -> object:
         raise OSError(number, os.strerror(number))
 
     return fail
+
+
+async def test_what_is_synced_is_the_file_and_its_name(
+    log: TurnFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def noted(fd: int) -> None:
+        fsync(fd)
+        synced.append(os.fstat(fd).st_ino)
+
+    append(log, LINES[0])
+    monkeypatch.setattr(os, "fsync", noted)
+    await log.sync()
+    assert synced == [os.stat(it).st_ino for it in (tmp_path / "log", tmp_path)]  # noqa: PTH116
 
 
 async def test_what_could_not_be_synced_once_is_never_taken_for_synced(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from holdfast.store import Broken
 
+pytestmark = pytest.mark.requirement("P4")
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.torture.power_loss import trial
 
+pytestmark = pytest.mark.requirement("P2", "P3")
+
 ROUNDS = 125
 
 

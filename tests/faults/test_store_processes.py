@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.support.scratch import scratch
 from tests.torture.eight_processes import trial
+
+pytestmark = pytest.mark.requirement("P1", "P4")
 
 
 async def test_eight_processes_on_one_store_lose_nothing_and_nobody_writes_what_is_anothers() -> None:
