@@ -10,7 +10,7 @@ from holdfast.model import Line, event_from, latest, lines_of
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
-    from holdfast.model import Event, History, SessionState, TurnEnd
+    from holdfast.model import Event, History, SessionState, TurnEnd, Update
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 """The states of a tool call that is over."""
@@ -51,9 +51,9 @@ def sealable(history: History, marks: list[Event], state: SessionState) -> tuple
     return lines, Changes(state=state, title=title), messages
 
 
-def keep_latest(state: SessionState, update: dict[str, object]) -> None:
+def keep_latest(state: SessionState, update: Update) -> None:
     """Remember the latest that was said about the session itself. Titles and options are kept elsewhere."""
-    kind = str(update["sessionUpdate"])
+    kind = update["sessionUpdate"]
     if kind == "session_info_update":
         if "title" in update and state.title_by != "user":
             state.title_by = "agent"

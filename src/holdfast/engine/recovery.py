@@ -13,6 +13,8 @@ from holdfast.errors import UsageError
 from holdfast.model import History, TurnEnd, check_update, event_from
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.model import Line
     from holdfast.store import Broken, Changes, Record
 
@@ -21,19 +23,31 @@ log = logging.getLogger(__name__)
 
 def recovered(broken: Broken, record: Record, *, complete: bool) -> tuple[list[Line], Changes, int]:
     """Fold a broken turn into what is to be sealed: lines, changes, and how many messages they add."""
+    record.state.interrupted = True
+    try:
+        return _recovered(broken.lines, record, complete=complete)
+    except Exception:
+        # It may have been what broke the turn. One event that cannot be kept is no reason to lose the others.
+        log.exception("Something that a broken turn had said makes no sense, and is left out")
+        return _recovered([it for it in broken.lines if _makes_sense(it)], record, complete=complete)
+
+
+def _recovered(lines: Sequence[bytes], record: Record, *, complete: bool) -> tuple[list[Line], Changes, int]:
     history = History(complete=complete)
-    for line in broken.lines:
+    for line in lines:
         update = msgspec.json.decode(line)
-        if update.get("sessionUpdate") == REMEMBERED:
+        if update["sessionUpdate"] == REMEMBERED:
             record.state.permissions[update["subject"]] = update["allow"]
-            continue
-        try:
-            check_update(update)
-        except UsageError as e:  # one event that cannot be kept is no reason to lose the others
-            log.warning("Something a broken turn had said is left out: %s", e)
         else:
             history.apply(event_from(update, line))
     for event in closing_events(history, status="failed", complete=complete):
         history.apply(event)
-    record.state.interrupted = True
     return sealable(history, end_mark(TurnEnd("interrupted")), record.state)
+
+
+def _makes_sense(line: bytes) -> bool:
+    try:
+        check_update(msgspec.json.decode(line))
+    except UsageError:
+        return False
+    return True

@@ -33,9 +33,11 @@ def check_update(update: Update) -> None:
     if rule.key:
         _expect(isinstance(holder, dict), kind, "`plan` must be an object")
         key: Any = holder.get(rule.key)
-        _expect(isinstance(key, str) and key != "", kind, f"`{rule.key}` must be a string")
-    if rule.entity == "terminal_update":
-        _check_output(kind, update.get("output"), update.get("data", ""))
+        _expect(isinstance(key, str), kind, f"`{rule.key}` must be a string")
+    if kind == "terminal_output_chunk":
+        _check_data(kind, update.get("data"))
+    elif kind == "terminal_update":
+        _check_output(kind, update.get("output"))
     elif rule.fold is Fold.APPEND:
         _check_item(kind, rule.item, update.get(rule.item))
     elif rule.items and (items := update.get(rule.items)) is not None:
@@ -53,10 +55,13 @@ def _check_item(kind: str, name: str, item: Any) -> None:
         _expect(isinstance(item.get("text"), str), kind, f"`{name}` has a text without `text`")
 
 
-def _check_output(kind: str, output: Any, data: Any) -> None:
+def _check_output(kind: str, output: Any) -> None:
     if output is not None:
         _expect(isinstance(output, dict), kind, "`output` must be an object")
-        data = output.get("data")
+        _check_data(kind, output.get("data"))
+
+
+def _check_data(kind: str, data: Any) -> None:
     try:
         b64decode(data, validate=True)
     except (TypeError, ValueError):

@@ -1,0 +1,115 @@
+"""Beginning and ending: agents that cannot open or close a session, and the end of an engine."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.sessions import (
+    CWD,
+    PATIENCE,
+    ScriptedAgent,
+    begin,
+    ended,
+    engine_at,
+    history,
+    run,
+    texts,
+    watch,
+)
+
+from holdfast.engine import Engine, Limits
+from holdfast.errors import SessionNotFound
+from holdfast.model import TurnEnd
+from holdfast.store import open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("how", ["create", "restore", "fork"])
+async def test_a_session_the_agent_cannot_open_is_not_open_and_can_be_opened_later(place: Path, how: str) -> None:
+    agent = ScriptedAgent()
+    async with engine_at(place, agent) as engine, engine_at(place) as other:
+        session = await engine.create(CWD)
+        await run(engine, session, "say hi")
+        if how == "restore":
+            await engine.close(session.id)
+        agent.refuse.add("opened")
+        opening = {
+            "create": lambda: engine.create(CWD),
+            "restore": lambda: engine.restore(session.id, CWD),
+            "fork": lambda: engine.fork(session.id, CWD),
+        }[how]
+        with pytest.raises(RuntimeError):
+            await opening()
+        _, refused = agent.told[-1]
+        with pytest.raises(SessionNotFound):
+            engine.get(refused)
+        elsewhere = await other.restore(refused, CWD)  # nobody holds it
+        assert texts(await history(other, elsewhere)) == ([] if how == "create" else ["hi"])
+        agent.refuse.clear()
+        assert (await run(engine, await engine.restore(refused, CWD), "say on")).reason == "end_turn"
+
+
+async def test_a_session_the_agent_cannot_close_is_closed_all_the_same(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = ScriptedAgent()
+    agent.refuse.add("closed")
+    async with engine_at(place, agent) as engine:
+        session, other = await engine.create(CWD), await engine.create(CWD)
+        await engine.close(session.id)
+        with pytest.raises(SessionNotFound):
+            engine.get(session.id)
+        await engine.delete(other.id)
+        with pytest.raises(SessionNotFound):
+            await engine.restore(other.id, CWD)
+        await engine.restore(session.id, CWD)
+    assert "secret" in caplog.text
+    assert agent.told.count(("closed", session.id)) == 2
+
+
+async def test_the_end_of_an_engine_ends_its_turns_and_lets_go_of_its_sessions(place: Path) -> None:
+    agent = ScriptedAgent()
+    async with engine_at(place) as other:
+        async with engine_at(place, agent) as engine:
+            running, idle = await engine.create(CWD), await engine.create(CWD)
+            recorder = await watch(engine, running)
+            turn = begin(engine, running, "say a", "call c Run", "wait gate")
+            waiting = begin(engine, running, "say never")
+            await agent.at("gate")
+        assert await ended(turn) == await ended(waiting) == TurnEnd("cancelled")
+        assert recorder.states() == ["running", "cancelled"]
+        assert {it for it in agent.told if it[0] == "closed"} == {("closed", running.id), ("closed", idle.id)}
+        stored = await history(other, await other.restore(running.id, CWD))  # at once
+        assert stored == recorder.history()
+        assert stored[-1]["reason"] == "cancelled"
+        assert not (await other.restore(running.id, CWD)).state.interrupted
+
+
+async def test_an_engine_that_ends_waits_for_a_stubborn_agent_no_longer_than_it_is_told(place: Path) -> None:
+    agent = ScriptedAgent()
+    engine = Engine(await open_store(str(place)), agent, limits=Limits(cancel_grace=60))
+    session = await engine.create(CWD)
+    turn = begin(engine, session, "say a", "ignore gate", "say b")
+    await agent.at("gate")
+    async with asyncio.timeout(PATIENCE):
+        await engine.shut_down(grace=0.02)
+    assert await ended(turn) == TurnEnd("cancelled")
+    agent.gates["gate"].set()
+    async with engine_at(place) as after:
+        assert texts(await history(after, await after.restore(session.id, CWD))) == ["a"]
+
+
+async def test_an_engine_ends_even_if_an_agent_fails_to_close_its_sessions(place: Path) -> None:
+    agent = ScriptedAgent()
+    agent.refuse.add("closed")
+    async with engine_at(place, agent) as engine:
+        sessions = [await engine.create(CWD) for _ in range(3)]
+        await run(engine, sessions[0], "say a")
+    assert len([it for it in agent.told if it[0] == "closed"]) == 3
+    async with engine_at(place) as engine:
+        for session in sessions:
+            await engine.restore(session.id, CWD)

@@ -1,0 +1,98 @@
+"""What an agent says is refused, or can be folded, sealed, recovered and read again: there is nothing in between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.engine.ends import closing_events, sealable
+from holdfast.engine.recovery import recovered
+from holdfast.errors import UsageError
+from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, event_from, fold, lines_of
+from holdfast.store import Broken, Record
+
+if TYPE_CHECKING:
+    from holdfast.model import Update
+
+odd: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers(-1, 1) | st.sampled_from(["", "x", "text", "YQ==", "*", "ü", "completed"])
+)
+blocks = st.dictionaries(
+    st.sampled_from(["type", "text", "content", "data", "_meta"]),
+    st.sampled_from(["text", "content", "terminal", "image"])
+    | odd
+    | st.fixed_dictionaries({"type": st.sampled_from(["text", "image"]), "text": odd})
+    | st.lists(odd, max_size=2),
+    max_size=3,
+)
+values = odd | blocks | st.lists(blocks | odd, max_size=3)
+KEYS = sorted({rule.key for rule in RULES.values() if rule.key})
+members = st.dictionaries(
+    st.sampled_from(
+        ["title", "status", "kind", "content", "summary", "output", "data", "exitStatus", "_meta", "odd", *KEYS]
+    ),
+    values,
+    max_size=4,
+)
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> Update:
+    kind = draw(st.sampled_from([*RULES, "_unknown"]) | odd)
+    update: Any = {"sessionUpdate": kind, **draw(members)}
+    rule = RULES.get(kind) if isinstance(kind, str) else None
+    if rule is not None and draw(st.integers(0, 9)):  # mostly right, so that mistakes have somewhere to hide
+        if kind == "plan_update":
+            update["plan"] = draw(st.sampled_from([{"planId": "p"}, {"planId": ""}, {}]) | values)
+        elif rule.key:
+            update[rule.key] = draw(st.sampled_from(["a", "b", ""]))
+        if rule.item and draw(st.booleans()):
+            update[rule.item] = "YQ==" if rule.item == "data" else {"type": "text", "text": "t"}
+    return update
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(updates(), max_size=8), st.booleans())
+def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[Update], complete: bool) -> None:
+    history = History(complete=complete)
+    kept: list[bytes] = []
+    for update in said:
+        try:
+            check_update(update)
+        except UsageError:
+            continue
+        event = event_from(update)
+        history.apply(event)
+        kept.append(event.body)
+    for event in closing_events(history, status="failed", complete=complete):
+        history.apply(event)
+    lines, _, _ = sealable(history, [], SessionState())
+    assert lines == lines_of(history)
+    again = fold([it.body for it in lines], complete=complete)
+    assert list(again.updates()) == list(history.updates())
+
+    info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
+    state = SessionState()
+    from_log, changes, _ = recovered(Broken(kept), Record(info, state, 0, 1), complete=complete)
+    assert [it.body for it in from_log[:-1]] == [it.body for it in lines]
+    assert msgspec.json.decode(from_log[-1].body) == {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
+    assert state.interrupted and changes.state is state
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(updates(), min_size=1, max_size=8))
+def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
+    info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
+    lines, _, _ = recovered(
+        Broken([msgspec.json.encode(it) for it in said]), Record(info, SessionState(), 0, 1), complete=True
+    )
+    assert msgspec.json.decode(lines[-1].body)["reason"] == "interrupted"
+
+
+def test_what_is_wrong_is_said() -> None:
+    with pytest.raises(UsageError, match="tool_call_update: `toolCallId` must be a string"):
+        check_update({"sessionUpdate": "tool_call_update"})
