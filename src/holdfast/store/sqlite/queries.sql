@@ -139,20 +139,25 @@ SELECT segment FROM history AS mine
 WHERE mine.session = :n
   AND NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = mine.segment AND other.session <> :n);
 
--- name: docs_of_segment
-SELECT id FROM doc WHERE segment = :segment;
+-- name: delete_words_of
+DELETE FROM words WHERE rowid IN (
+    SELECT doc.id FROM history AS mine JOIN doc ON doc.segment = mine.segment
+    WHERE mine.session = :n
+      AND NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = mine.segment AND other.session <> :n)
+);
 
--- name: delete_docs_of_segment
-DELETE FROM doc WHERE segment = :segment;
+-- name: delete_docs_of
+DELETE FROM doc WHERE id IN (
+    SELECT doc.id FROM history AS mine JOIN doc ON doc.segment = mine.segment
+    WHERE mine.session = :n
+      AND NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = mine.segment AND other.session <> :n)
+);
 
 -- name: delete_segment
 DELETE FROM segment WHERE id = :id;
 
 -- name: delete_history
 DELETE FROM history WHERE session = :n;
-
--- name: delete_history_of
-DELETE FROM history WHERE session = :n AND segment = :segment;
 
 -- name: delete_session
 DELETE FROM session WHERE n = :n;

@@ -137,10 +137,10 @@ def count_messages(db: Database, n: int) -> int:
 
 def delete_history(db: Database, n: int) -> None:
     """Take a session's history away, all of it that no fork shares."""
-    for (segment,) in list(db.rows("exclusive_segments", n=n)):
-        for (doc,) in list(db.rows("docs_of_segment", segment=segment)):
-            db.run("delete_words", id=doc)
-        db.run("delete_docs_of_segment", segment=segment)
-        db.run("delete_history_of", n=n, segment=segment)
-        db.run("delete_segment", id=segment)
+    # The words go in one statement: what writes between two of them makes the index sort itself out each time.
+    db.run("delete_words_of", n=n)
+    db.run("delete_docs_of", n=n)
+    exclusive = [segment for (segment,) in db.rows("exclusive_segments", n=n)]
     db.run("delete_history", n=n)
+    for segment in exclusive:
+        db.run("delete_segment", id=segment)
