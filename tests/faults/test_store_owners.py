@@ -175,6 +175,36 @@ async def test_what_one_process_does_another_sees_at_once(place: Place) -> None:
         assert await other.do("list") == [session, claim.session]
 
 
+async def test_what_dead_processes_leave_is_cleared_away_and_what_living_ones_need_is_not(place: Place) -> None:
+    async with place.open() as store, neighbour(place.path) as living, neighbour(place.path) as dead:
+        session = await dead.do("create")
+        kept = await living.do("create")
+        await living.do("begin", kept, "q")
+        await dead.kill()
+        (place.beside("owners")[0].parent / "long dead").write_bytes(b"{}")
+        for path in place.beside("owners"):
+            os.utime(path, (1, 1))
+        (place.beside("owners")[0].parent / "newborn").write_bytes(b"")
+        await store.claim(session)
+        assert len(place.beside("owners")) == 3, (
+            "this one, the living one, and one that may not have locked its file yet"
+        )
+        with pytest.raises(SessionBusy, match=f"process {living.pid} "):
+            await store.claim(kept)
+
+
+@pytest.mark.requirement("P10")
+async def test_the_arguments_of_a_process_are_told_to_nobody(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/opt/agent\udcff.py", "--key", "hunter2"])
+    async with place.open() as one, place.open() as other:
+        claim = await new(one)
+        await one.begin(claim, prompt("x"), NOTHING)
+        with pytest.raises(SessionBusy, match=r"agent\?\.py") as refused:
+            await other.claim(claim.session)
+        assert "hunter2" not in str(refused.value)
+        assert not any(b"hunter2" in it.read_bytes() for it in place.beside("owners"))
+
+
 async def test_a_store_may_be_made_by_many_processes_at_once(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         crowd = [await stack.enter_async_context(neighbour()) for _ in range(4)]

@@ -52,6 +52,10 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     """Whether the last turn was broken off by the death of its process."""
 
 
+_UNPAIRED = re.compile("[\ud800-\udfff]")
+"""What Python makes of a name that is not in Unicode: it can be neither stored nor sent."""
+
+
 def checked_roots(cwd: object, additional: object = ()) -> tuple[str, tuple[str, ...]]:
     """Check the directories a client names for a session (B1, B3): the working directory, and the others in order."""
     if not isinstance(cwd, str) or not _is_absolute(cwd):
@@ -68,7 +72,9 @@ def checked_roots(cwd: object, additional: object = ()) -> tuple[str, tuple[str,
 
 
 def _is_absolute(path: str) -> bool:
-    return "\0" not in path and (PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute())
+    if "\0" in path or _UNPAIRED.search(path):
+        return False
+    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
 _MARKUP = re.compile(r"[`*_#>\[\]<|~\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+|\s+")

@@ -22,7 +22,24 @@ def test_an_absolute_directory_is_taken_as_it_is(cwd: str) -> None:
 @pytest.mark.requirement("B1")
 @pytest.mark.parametrize(
     "cwd",
-    ["", ".", "relative", "./here", "~", "~/home", "C:", "C:relative", "/nul\0byte", None, 1, True, [], {}, b"/x"],
+    [
+        "",
+        ".",
+        "relative",
+        "./here",
+        "~",
+        "~/home",
+        "C:",
+        "C:relative",
+        "/nul\0byte",
+        "/not\udcffunicode",
+        None,
+        1,
+        True,
+        [],
+        {},
+        b"/x",
+    ],
 )
 def test_what_is_not_an_absolute_directory_is_refused(cwd: object) -> None:
     with pytest.raises(InvalidParams, match="cwd"):

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -20,16 +21,15 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-
-if TYPE_CHECKING:
-    from pathlib import Path
+YOUNG_SECONDS = 60.0
+"""So long after its file was made a process may not have locked it yet."""
 
 
 class _About(msgspec.Struct):
-    """What a process tells about itself, for messages to the user."""
+    """What a process tells about itself, for messages to the user. No arguments: they may hold secrets (P10)."""
 
     pid: int
-    command: str
+    program: str
 
 
 class Owners:
@@ -44,7 +44,8 @@ class Owners:
             self._fd = os.open(directory / self.me, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             try:
                 _lock(self._fd)
-                os.write(self._fd, msgspec.json.encode(_About(os.getpid(), " ".join(sys.argv)[:200])))
+                program = Path(sys.argv[0]).name.encode(errors="replace").decode()
+                os.write(self._fd, msgspec.json.encode(_About(os.getpid(), program)))
             except OSError:
                 self.close()
                 raise
@@ -70,12 +71,23 @@ class Owners:
         finally:
             os.close(fd)
 
+    def forget_dead(self) -> None:
+        """Remove what processes that died have left.
+
+        Whoever looks locks for a moment what he looks at, so only one may look at a time: inside a transaction.
+        """
+        if self._directory is not None:
+            with suppress(OSError):
+                for path in self._directory.iterdir():
+                    if time.time() - path.stat().st_mtime > YOUNG_SECONDS:
+                        self.is_alive(path.name)
+
     def describe(self, owner: str) -> str:
         """Say which process that is, for a message."""
         if self._directory is not None:
             with suppress(OSError, msgspec.DecodeError):
                 about = msgspec.json.decode((self._directory / owner).read_bytes(), type=_About)
-                return f"process {about.pid} ({about.command})"
+                return f"process {about.pid} ({about.program})"
         return "another process"
 
     def close(self) -> None:

@@ -174,6 +174,8 @@ class SqliteStore:
                 assert taken
                 # Inside: whoever cannot read what the broken turn has said must not keep others from it.
                 record, broken = rows.read_session(row), self._broken(row)
+                if row[11] not in (None, self._owners.me):
+                    self._owners.forget_dead()
             if broken is None:
                 self._logs.forget(row[0], row[12])  # its process may have died just before it did so
             return Claimed(Claim(session, taken[0]), record._replace(epoch=taken[0]), broken)
