@@ -87,10 +87,20 @@ class Workspace:
 
     def follow(self, place: Place, link: str, rest: tuple[str, ...]) -> Place:
         """Find the place that a link names whose root is not that of the place it was met at; see `opening`."""
-        found = self.find(_normal("/".join((link, *rest))))
+        names = [name for name in (*link.split("/"), *rest) if name not in {"", "."}]
+        reached: list[str] = []
+        found = None
+        while names:
+            if names[0] == ".." and found is not None and found[1]:
+                break  # what stands before it may be a link: where it leads is for the walk to find out
+            if (name := names.pop(0)) == "..":
+                del reached[-1:]
+            else:
+                reached.append(name)
+            found = self.find(f"/{'/'.join(reached)}")
         if found is None:
             raise self.outside(place.asked, f"leads, through a link to {link!r}, outside")
-        return Place(*found, place.asked, place.directory)
+        return Place(found[0], (*found[1], *names), place.asked, place.directory)
 
     def show(self, root: Root, parts: tuple[str, ...]) -> str:
         """Write a place so that it can be given back to `locate`: short in cwd, absolute elsewhere."""

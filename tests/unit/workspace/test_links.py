@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import FileRefused, OutsideRoots
@@ -46,7 +46,12 @@ def outcome(opener: Opener, path: str) -> str | type[Exception]:
         return type(e)
 
 
+VIA_LINK = {("other", "a"): None, ("root", "a"): "b/b/..", ("root", "b"): "BASE/other"}
+
+
 @settings(max_examples=200, deadline=None)
+@example({**VIA_LINK, ("other", "b"): "d/a"}, ["a/a"])
+@example({**VIA_LINK, ("other", "b"): ".."}, ["a/a"])
 @given(trees, st.lists(paths, min_size=1, max_size=6))
 def test_what_is_read_is_what_the_system_reads_there_if_it_is_inside(
     tree: dict[tuple[str, str], str | None], asked: list[str]
