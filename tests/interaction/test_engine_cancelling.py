@@ -169,6 +169,23 @@ async def test_an_approval_that_comes_with_the_cancellation_is_none() -> None:
         assert session.state.permissions == {}
 
 
+async def test_an_approval_is_none_even_for_what_the_cancellation_does_not_reach() -> None:
+    """The agent asked in a task of its own, which goes on."""
+    agent = ScriptedAgent()
+    async with engine_at(":memory:", agent) as engine:
+        session = await engine.create(CWD)
+        recorder = await watch(engine, session)
+        for answer in ("allow_once", "allow_always"):
+            turn = begin(engine, session, "ask_aside write", "wait gate")
+            put = await recorder.question(len(agent.aside) + 1)
+            await agent.at("gate")
+            put.answer(answer)
+            engine.cancel(session)
+            assert await ended(turn) == TurnEnd("cancelled")
+            assert await agent.aside[-1] is None
+        assert session.state.permissions == {}
+
+
 async def test_cancelling_an_idle_session_does_nothing(place: Path) -> None:
     async with engine_at(place) as engine:
         session = await engine.create(CWD)

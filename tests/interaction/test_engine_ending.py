@@ -113,3 +113,60 @@ async def test_an_engine_ends_even_if_an_agent_fails_to_close_its_sessions(place
     async with engine_at(place) as engine:
         for session in sessions:
             await engine.restore(session.id, CWD)
+
+
+@pytest.mark.parametrize("how", ["close", "delete"])
+async def test_whoever_gives_up_waiting_for_a_session_to_close_does_not_leave_it_half_closed(
+    place: Path, how: str
+) -> None:
+    agent = ScriptedAgent()
+    async with engine_at(place, agent) as engine:
+        session = await engine.create(CWD)
+        turn = begin(engine, session, "say a", "swallow gate", "wait second", "say b")
+        await agent.at("gate")
+        closing = asyncio.ensure_future(getattr(engine, how)(session.id))
+        await agent.at("second")  # it closes, and the agent takes its time
+        closing.cancel()
+        await asyncio.wait({closing})
+        restoring = asyncio.ensure_future(engine.restore(session.id, CWD))
+        await asyncio.sleep(0)
+        assert ("closed", session.id) not in agent.told
+        agent.gates["second"].set()
+        assert await ended(turn) == TurnEnd("cancelled")
+        if how == "close":
+            assert texts(await history(engine, await restoring)) == ["aswallowedb"]
+        else:
+            with pytest.raises(SessionNotFound):
+                await restoring
+        assert agent.told.count(("closed", session.id)) == 1
+
+
+async def test_an_engine_that_ends_waits_for_a_session_that_is_closing(place: Path) -> None:
+    agent = ScriptedAgent()
+    async with engine_at(place, agent) as engine:
+        session = await engine.create(CWD)
+        begin(engine, session, "swallow gate", "wait second", "say b")
+        await agent.at("gate")
+        closing = asyncio.ensure_future(engine.close(session.id))
+        await agent.at("second")
+        closing.cancel()
+        asyncio.get_running_loop().call_later(0.02, agent.gates["second"].set)
+    assert agent.told[-1] == ("closed", session.id)
+    async with engine_at(place) as engine:
+        assert texts(await history(engine, await engine.restore(session.id, CWD))) == ["swallowedb"]
+
+
+async def test_whoever_gives_up_waiting_for_a_change_leaves_memory_and_store_the_same(place: Path) -> None:
+    async with engine_at(place) as engine:
+        session = await engine.create(CWD)
+        recorder = await watch(engine, session)
+        for change in (engine.set_option(session, "units", "f"), engine.rename(session, "T")):
+            changing = asyncio.ensure_future(change)
+            await asyncio.sleep(0)
+            changing.cancel()
+            await asyncio.wait({changing})
+            assert changing.cancelled()
+        await recorder.until(lambda: len(recorder.events) == 2)
+        stored = await engine.store.get(session.id)
+        assert stored.state.options == session.state.options == {"units": "f"}
+        assert stored.info.title == session.title == "T"

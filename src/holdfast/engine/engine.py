@@ -162,7 +162,7 @@ class Engine:
     async def set_option(self, session: LiveSession, option_id: str, value: object) -> None:
         """Set an option for the user (D2)."""
         checked = checked_value(self._agent.options, option_id, value)
-        if await self._set(session, option_id, checked):
+        if await self._sessions.to_the_end(self._set(session, option_id, checked)):
             try:
                 await self._agent.option_set(session, option_id, checked)
             except Exception:
@@ -170,7 +170,8 @@ class Engine:
 
     async def adjust_option(self, session: LiveSession, option_id: str, value: OptionValue) -> None:
         """Set an option for the agent (D6)."""
-        await self._set(session, option_id, checked_value(self._agent.options, option_id, value))
+        checked = checked_value(self._agent.options, option_id, value)
+        await self._sessions.to_the_end(self._set(session, option_id, checked))
 
     async def _set(self, session: LiveSession, option_id: str, value: OptionValue) -> bool:
         option = next(it for it in self._agent.options if it.id == option_id)
@@ -193,6 +194,9 @@ class Engine:
 
     async def rename(self, session: LiveSession, title: str | None, *, by: Literal["user", "agent"] = "user") -> None:
         """Give a session a title; None takes it away. One made of a prompt never comes in its place (B17)."""
+        await self._sessions.to_the_end(self._rename(session, title, by))
+
+    async def _rename(self, session: LiveSession, title: str | None, by: Literal["user", "agent"]) -> None:
         before = session.title, session.state.title_by
         session.title, session.state.title_by = title, by
         try:
@@ -235,18 +239,19 @@ class Engine:
 
     async def close(self, session_id: str) -> None:
         """End the work on a session and let it leave memory; its data stay (B13)."""
-        async with self._sessions.alone(session_id):
-            session = self._sessions.live.get(session_id)
-            if session is not None:
-                await self._sessions.retire(session)
+        await self._sessions.to_the_end(self._close(session_id))
 
     async def delete(self, session_id: str) -> None:
         """Remove a session for good (B14)."""
+        await self._sessions.to_the_end(self._close(session_id, delete=True))
+
+    async def _close(self, session_id: str, *, delete: bool = False) -> None:
         async with self._sessions.alone(session_id):
             session = self._sessions.live.get(session_id)
             if session is not None:
                 await self._sessions.retire(session)
-            await self.store.delete(session_id)
+            if delete:
+                await self.store.delete(session_id)
 
     async def shut_down(self, grace: float | None = None) -> None:
         """End all work, let go of all sessions and of the store; agents that go on are given up on after `grace`."""

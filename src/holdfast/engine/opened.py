@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec import UNSET, UnsetType
@@ -18,9 +18,13 @@ from holdfast.errors import HoldfastError, SessionMoved, SessionNotFound, StoreE
 from holdfast.model import Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from holdfast.engine.limits import Limits
     from holdfast.engine.port import AgentPort
     from holdfast.store import Record, Store
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +43,7 @@ class OpenSessions:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._unfinished: set[asyncio.Task[Any]] = set()
         self._stopping = asyncio.Event()
         self._sweeper = self._loop.create_task(self._sweep(), name="sweep idle sessions")
 
@@ -48,6 +53,13 @@ class OpenSessions:
         if lock is None:
             lock = self._locks[session_id] = asyncio.Lock()
         return lock
+
+    async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something that must not be left half done, even if whoever asked for it waits no longer."""
+        task = self._loop.create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return await asyncio.shield(task)
 
     async def open(self, session_id: str, equipment: object = None) -> LiveSession:
         """Get a session from memory or from the store; a turn that a crash broke is ended first (P3)."""
@@ -142,7 +154,7 @@ class OpenSessions:
     async def shut_down(self, grace: float | None) -> None:
         """Let go of all sessions."""
         self._stopping.set()
-        await self._sweeper
+        await asyncio.wait({self._sweeper, *self._unfinished})
         sessions = list(self.live.values())
         for session in sessions:
             if session.turn is not None and grace is not None:
