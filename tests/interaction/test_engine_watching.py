@@ -21,6 +21,7 @@ from tests.support.sessions import (
 
 from holdfast.engine.session import DROP_BYTES, HELD_BYTES
 from holdfast.engine.turn import CONGESTED_BYTES
+from holdfast.errors import ConnectionLost
 from holdfast.model import text_event
 
 if TYPE_CHECKING:
@@ -216,14 +217,14 @@ async def test_a_turn_waits_while_everybody_is_behind_and_goes_on_when_one_is_no
         assert len(first.said()) == len(second.said()) == 3 * (300 << 10)
 
 
-@pytest.mark.parametrize("change", ["leaves", "fails", "newcomer", "cancel"])
+@pytest.mark.parametrize("change", ["leaves", "fails", "is cancelled", "newcomer", "cancel"])
 async def test_a_turn_does_not_wait_for_one_who_will_never_read(change: str) -> None:
     agent = Flooding()
     async with engine_at(":memory:", agent) as engine:
         session = await engine.create(CWD)
         stalled = await watch(engine, session)
         stalled.backlog = CONGESTED_BYTES + 1
-        stalled.broken = change == "fails"
+        stalled.broken = {"fails": ConnectionLost("gone"), "is cancelled": asyncio.CancelledError()}.get(change)
         turn = begin(engine, session, "x")
         await agent.at("waits")
         match change:

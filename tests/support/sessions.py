@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine import Engine, Limits
-from holdfast.errors import ConnectionLost
 from holdfast.model import Choice, ChoiceGroup, Option, Permission, fold, new_id, text_event
 from holdfast.store import open_store
 
@@ -250,8 +249,8 @@ class Recorder:
         self.puts: list[Put] = []
         self.drops: list[str] = []
         self.backlog = 0
-        self.broken = False
-        """Whether waiting for it fails."""
+        self.broken: BaseException | None = None
+        """What waiting for it fails with."""
         self.always = always
         """What to answer every question with; None waits for the test."""
         self._drained = asyncio.Event()
@@ -263,8 +262,8 @@ class Recorder:
         self._news.set()
 
     async def drain(self) -> None:
-        if self.broken:
-            raise ConnectionLost("secret: broken")
+        if self.broken is not None:
+            raise self.broken
         await self._drained.wait()
 
     def take(self) -> None:

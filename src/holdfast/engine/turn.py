@@ -129,7 +129,7 @@ class Turn:
                 for wait in (*waits, changed):
                     wait.cancel()
             for wait, attachment in waits.items():
-                if wait in done and wait.exception() is not None:
+                if wait in done and (wait.cancelled() or wait.exception() is not None):
                     attachment.drop("It does not read any more; load the session again to go on watching")
 
     def watchers_changed(self) -> None:
