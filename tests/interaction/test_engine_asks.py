@@ -203,6 +203,23 @@ async def test_whoever_comes_while_a_question_is_open_is_asked_after_being_shown
         assert late.said() == "yes"
 
 
+async def test_whoever_is_still_being_shown_the_past_is_asked_when_that_is_done() -> None:
+    async with engine_at(":memory:") as engine:
+        session = await engine.create(CWD)
+        late = Recorder()
+        attachment = session.attach(late)
+        turn = begin(engine, session, "say before", "ask write")
+        await turn.accepted
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert turn.asking and late.puts == []
+        attachment.follow()
+        assert late.said() == "before"
+        (await late.question()).answer("allow_once")
+        await ended(turn)
+        assert late.said() == "beforeyes"
+
+
 async def test_questions_side_by_side_are_answered_each_by_its_own_answer() -> None:
     agent = ScriptedAgent()
     async with engine_at(":memory:", agent) as engine:

@@ -89,15 +89,21 @@ async def test_the_end_of_an_engine_ends_its_turns_and_lets_go_of_its_sessions(p
         assert not (await other.restore(running.id, CWD)).state.interrupted
 
 
-async def test_an_engine_that_ends_waits_for_a_stubborn_agent_no_longer_than_it_is_told(place: Path) -> None:
+@pytest.mark.parametrize("closing", [True, False])
+async def test_an_engine_that_ends_waits_for_a_stubborn_agent_no_longer_than_it_is_told(
+    place: Path, *, closing: bool
+) -> None:
     agent = ScriptedAgent()
     engine = Engine(await open_store(str(place)), agent, limits=Limits(cancel_grace=60))
     session = await engine.create(CWD)
     turn = begin(engine, session, "say a", "ignore gate", "say b")
     await agent.at("gate")
+    leaving = asyncio.ensure_future(engine.close(session.id)) if closing else None
+    await asyncio.sleep(0)
     async with asyncio.timeout(PATIENCE):
         await engine.shut_down(grace=0.02)
     assert await ended(turn) == TurnEnd("cancelled")
+    assert leaving is None or leaving.done()
     agent.gates["gate"].set()
     async with engine_at(place) as after:
         assert texts(await history(after, await after.restore(session.id, CWD))) == ["a"]

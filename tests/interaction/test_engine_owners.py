@@ -162,6 +162,8 @@ async def test_prompts_that_wait_when_a_session_is_lost_are_refused_and_do_not_h
             assert (await ended(turn)).reason == "error"
             with pytest.raises(SessionMoved):
                 await turn.accepted
+        with pytest.raises(SessionMoved):
+            await first.set_option(session, "units", "f")  # by one who has not heard
         assert first.get(session.id) is back
         assert (await run(first, back, "say mine")).reason == "end_turn"
         assert agent.told.count(("closed", session.id)) == 1

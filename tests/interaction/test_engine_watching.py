@@ -152,11 +152,12 @@ async def test_whoever_has_left_sees_nothing_more() -> None:
         session = await engine.create(CWD)
         recorder, other = Recorder(), await watch(engine, session)
         attachment = session.attach(recorder)
+        await run(engine, session, "say held")
         session.detach(attachment)
         attachment.follow()
         await run(engine, session, "say a")
         assert recorder.events == [] and recorder.drops == []
-        assert other.said() == "a"
+        assert other.said() == "helda"
         session.detach(attachment)  # leaving twice is leaving once
 
 

@@ -43,6 +43,7 @@ class OpenSessions:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._leaving: set[LiveSession] = set()
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._stopping = asyncio.Event()
         self._sweeper = self._loop.create_task(self._sweep(), name="sweep idle sessions")
@@ -121,10 +122,14 @@ class OpenSessions:
 
     async def retire(self, session: LiveSession) -> None:
         """Stop a session's work, tell nobody any more, and forget it."""
-        self.live.pop(session.id, None)
+        if self.live.get(session.id) is not session:
+            return  # somebody else sees to it
+        del self.live[session.id]
+        self._leaving.add(session)
         self.runner.cancel(session)
         if session.runner is not None:
             await asyncio.wait({session.runner})
+        self._leaving.remove(session)
         for attachment in session.attachments:
             session.detach(attachment)
         try:
@@ -154,12 +159,12 @@ class OpenSessions:
     async def shut_down(self, grace: float | None) -> None:
         """Let go of all sessions."""
         self._stopping.set()
+        if grace is not None:
+            for session in (*self.live.values(), *self._leaving):
+                if session.turn is not None:
+                    session.turn.give_up_after(grace)
+        await asyncio.gather(*(self.retire(it) for it in list(self.live.values())))
         await asyncio.wait({self._sweeper, *self._unfinished})
-        sessions = list(self.live.values())
-        for session in sessions:
-            if session.turn is not None and grace is not None:
-                session.turn.give_up_after(grace)
-        await asyncio.gather(*(self.retire(it) for it in sessions))
 
     async def _sweep(self) -> None:
         """Let idle sessions leave memory, and delete the ones that are too old, now and then."""
