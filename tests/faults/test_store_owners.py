@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -12,8 +13,8 @@ import pytest
 from tests.support.neighbours import neighbour
 from tests.support.stores import NOTHING, Place, bodies, history, message, new, prompt, talked, turn, walk
 
-from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound
-from holdfast.store import Changes
+from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound, StoreFull
+from holdfast.store import Changes, open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,6 +192,37 @@ async def test_what_dead_processes_leave_is_cleared_away_and_what_living_ones_ne
         )
         with pytest.raises(SessionBusy, match=f"process {living.pid} "):
             await store.claim(kept)
+
+
+async def test_an_owner_that_cannot_be_asked_is_taken_for_alive(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has run out of descriptors must not take what is another's."""
+    async with place.open() as store, neighbour(place.path) as other:
+        session = await other.do("create")
+        await other.do("begin", session, "q")
+        await store.get(session)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", refuses)
+            with pytest.raises(SessionBusy):
+                await store.claim(session)
+        await other.do("seal", session, "a")
+
+
+def refuses(*_: object) -> int:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+async def test_a_store_that_cannot_say_who_uses_it_is_not_opened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with place.open():
+        before = len(place.beside("owners"))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            with pytest.raises(StoreFull):
+                await open_store(place.path)
+        assert len(place.beside("owners")) == before
+
+
+def full(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.requirement("P10")

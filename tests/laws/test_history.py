@@ -22,6 +22,7 @@ pytestmark = pytest.mark.requirement("B11")
 many = settings(max_examples=FEW, deadline=None)
 
 MESSAGE: Update = {"sessionUpdate": "agent_message", "messageId": "a"}
+CHUNK: Update = {"sessionUpdate": "agent_message_chunk", "messageId": "a"}
 CALL: Update = {"sessionUpdate": "tool_call_update", "toolCallId": "a"}
 TERMINAL: Update = {"sessionUpdate": "terminal_update", "terminalId": "a"}
 PLAN: Update = {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "p"}}
@@ -88,6 +89,17 @@ def test_stored_and_sent_in_version_2_a_history_is_the_same(sequence: list[Updat
     frames = [msgspec.json.decode(it) for it in sent]
     assert all(it["method"] == "session/update" and it["params"]["sessionId"] == 's"1' for it in frames)
     assert told(of([it["params"]["update"] for it in frames]))[:-1] == told(history)[:-1]
+
+
+@many
+@given(histories, st.booleans())
+@example([{**CHUNK, "content": TEXT}, {**CHUNK, "content": TEXT}], True)
+def test_whoever_looks_in_between_changes_nothing(sequence: list[Update], complete: bool) -> None:
+    looked_at = History(complete=complete)
+    for update in sequence:
+        looked_at.apply(event_from(update))
+        stored(looked_at)
+    assert told(looked_at) == told(of(sequence, complete=complete))
 
 
 @many

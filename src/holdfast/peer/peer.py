@@ -62,6 +62,9 @@ CANCEL = "$/cancel_request"
 FRAME_BYTES = 256
 """What a frame costs while it waits, beside its bytes: a flood of empty ones is a flood too."""
 
+AWAKE_SECONDS = 80e-6
+"""How long an answer is waited for without sleep, where it is the only one. A core that slept takes as long to wake."""
+
 Observer: TypeAlias = "Callable[[Literal['in', 'out'], bytes], None]"
 
 
@@ -151,6 +154,7 @@ class Peer:
         self._send(encoded)
         if len(self._pending) == 1:
             self._transport.flush()  # nothing is under way that it could share a system call with
+            self._stay_awake(future, self._loop.time() + AWAKE_SECONDS)
         try:
             raw = await future
         except asyncio.CancelledError:
@@ -165,6 +169,11 @@ class Peer:
             return msgspec.json.decode(raw, type=result)
         except msgspec.DecodeError as e:
             raise InvalidAnswer(f"The answer to {method} does not fit: {e}") from None
+
+    def _stay_awake(self, answer: asyncio.Future[Raw], until: float) -> None:
+        """Keep the loop from sleeping for a moment: to wake it up takes longer than most answers do."""
+        if not answer.done() and self._loop.time() < until:
+            self._loop.call_soon(self._stay_awake, answer, until)
 
     async def drain(self) -> None:
         """Wait while too much of what we said is unread."""
