@@ -1,7 +1,7 @@
-"""Holdfast's engine takes ``COUNT`` messages one by one into ``STORE``, and loads them.
+"""Holdfast's engine takes ``COUNT`` items one by one into ``STORE``, and loads them.
 
-Each turn is two: the prompt, on disk for good before it is acknowledged, and the answer, on disk for good before its
-end is told.
+Each turn has ``SIZE`` of them: the prompt, synced to the disk before it is acknowledged, and thoughts and answers, in
+the turn's log before anyone is shown them and synced to the disk before the end of the turn is told.
 """
 
 from __future__ import annotations
@@ -13,31 +13,35 @@ import msgspec
 from meter import Meter
 
 from holdfast import Agent, Turn
+from holdfast.model import updates_in
 from holdfast.server import Host
 
 TEXT = "a few words of an answer, say 32"
 
 agent = Agent("bench")
+decode_lines = msgspec.json.Decoder().decode_lines
 
 
 @agent.prompt
 async def answer(turn: Turn) -> None:
-    await turn.say(TEXT)
+    for n in range(1, int(turn.text)):
+        await (turn.say if n % 2 else turn.think)(TEXT)
 
 
-async def main(count: int, store: str) -> None:
+async def main(count: int, store: str, size: int) -> None:
     meter = Meter()
     engine = await Host(agent, store=store).engine()
     session = await engine.create("/")
     meter.lap("append")
-    for _ in range(count // 2):
-        turn = engine.prompt(session, [{"type": "text", "text": TEXT}])
+    for _ in range(count // size):
+        turn = engine.prompt(session, [{"type": "text", "text": str(size)}])
         await turn.accepted
         await turn.ended
     meter.lap("load")
     items: list[object] = []
     async for blocks in engine.store.read(session.id, session.lines):
-        items += [msgspec.json.decode(line) for block in blocks for line in block.split(b"\n")]
+        for block in blocks:
+            items += decode_lines(updates_in(block))
     assert len(items) == count
     meter.lap(None)
     await engine.shut_down()
@@ -45,4 +49,4 @@ async def main(count: int, store: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), sys.argv[2]))
+    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

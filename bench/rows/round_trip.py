@@ -1,8 +1,8 @@
 """One request at a time, from either end: an agent asks and is answered, an agent is asked and answers.
 
 Measured where the system puts the two processes, then with both on one core, then with a core for each. On one core
-the wall time is the way through the code and little else. With a core for each most of it is the wait for a core to wake
-up, and a contender that is still busy with the last answer when the next request comes need not be woken at all.
+the wall time is the way through the code and little else. With a core for each most of it is the wait for a core to
+wake up, and a contender that is still busy with the last answer when the next request comes need not be woken at all.
 """
 
 from __future__ import annotations

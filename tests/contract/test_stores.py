@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from tests.support.stores import CWD, NOTHING, bodies, history, hits, info, message, new, prompt, talked, turn, walk
+from tests.support.stores import (
+    CWD,
+    NOTHING,
+    bodies,
+    history,
+    hits,
+    info,
+    logged,
+    message,
+    new,
+    prompt,
+    talked,
+    turn,
+    walk,
+)
 
 from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound
 from holdfast.model import SessionInfo, SessionState
@@ -312,7 +326,7 @@ async def test_a_turn_that_says_nothing_leaves_nothing(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
         log = await store.begin(claim, prompt("x"), NOTHING)
-        log.append(message("y").body + b"\n")
+        log.append(logged(message("y")) + b"\n")
         await log.sync()
         await store.seal(claim, [], NOTHING, messages=0)
         assert (await store.get(claim.session)).lines == 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 from tests.support.disks import FailingDisk
 from tests.support.scratch import scratch
-from tests.support.stores import NOTHING, bodies, history, info, message, prompt, walk
+from tests.support.stores import NOTHING, bodies, history, info, logged, message, prompt, walk
 
 from holdfast.errors import StoreError, StoreFull
 from holdfast.model import SessionState
@@ -70,7 +70,7 @@ async def create(world: World) -> None:
 async def begin(world: World) -> None:
     log = await world.store.begin(world.claims["a"], prompt("x"), NOTHING)
     world.listed.add("a")
-    log.append(message("said").body + b"\n")
+    log.append(logged(message("said")) + b"\n")
 
 
 async def seal_first(world: World) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.engine.ends import closing_events, sealable
 from holdfast.engine.recovery import recovered
 from holdfast.errors import UsageError
-from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, event_from, fold, lines_of
+from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, event_from, event_in, fold, lines_of
 from holdfast.store import Broken, Record
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
     state = SessionState()
     from_log, changes, _ = recovered(Broken(kept), Record(info, state, 0, 1), complete=complete)
     assert [it.body for it in from_log[:-1]] == [it.body for it in lines]
-    assert msgspec.json.decode(from_log[-1].body) == {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
+    assert event_in(from_log[-1].body).update() == {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
     assert state.interrupted and changes.state is state
 
 
@@ -90,7 +90,7 @@ def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
     lines, _, _ = recovered(
         Broken([msgspec.json.encode(it) for it in said]), Record(info, SessionState(), 0, 1), complete=True
     )
-    assert msgspec.json.decode(lines[-1].body)["reason"] == "interrupted"
+    assert event_in(lines[-1].body).update()["reason"] == "interrupted"
 
 
 def test_what_is_wrong_is_said() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.naive import seen
 from tests.support.updates import FEW, encoded, histories, text, told, updates
 
-from holdfast.model import History, event_from, fold, lines_of, searchable, text_event
+from holdfast.model import History, event_from, event_in, fold, lines_of, searchable, text_event
 from holdfast.surface.v2.replay import Envelope
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def test_no_stored_line_has_a_newline_in_it(sequence: list[Update]) -> None:
 @given(histories)
 @example([{**TERMINAL, "output": {"data": "AA==", "more": 1}}, {**TERMINAL, "output": None}])
 def test_who_watched_and_who_loads_later_see_the_same(sequence: list[Update]) -> None:
-    loaded = [msgspec.json.decode(line) for line in stored(of(sequence))]
+    loaded = [event_in(line).update() for line in stored(of(sequence))]
     assert seen(loaded) == seen(sequence)
 
 
@@ -151,7 +151,7 @@ def test_turns_cut_anywhere_and_stored_one_by_one_make_the_same_history(
     for start, end in zip([0, *cuts], [*cuts, len(sequence)], strict=True):
         lines += stored(of(sequence[start:end], complete=False))
     assert told(fold(lines))[:-1] == told(of(sequence))[:-1]
-    assert seen(msgspec.json.decode(line) for line in lines) == seen(sequence)
+    assert seen(event_in(line).update() for line in lines) == seen(sequence)
 
 
 @many

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tests.support.sessions import CWD, OPTIONS, block, permission
 
 from holdfast.engine import Engine, Limits
-from holdfast.model import Permission, new_id, text_event
+from holdfast.model import Permission, new_id, text_event, updates_in
 from holdfast.store import open_store
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ class Streamer:
         watcher = Watcher(self._pipe, number, session.id, self._rng)
         attachment = session.attach(watcher)
         async for blocks in attachment.past(self._engine.store):
-            watcher.saw([line for it in blocks for line in it.split(b"\n")])
+            watcher.saw([line for it in blocks for line in updates_in(it).split(b"\n")])
         self._pipe.tell("follows", number)
         attachment.follow()
         return number

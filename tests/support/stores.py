@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.model import Line, SessionInfo, SessionState, fold, lines_of, new_session_id
+from holdfast.model import Line, SessionInfo, SessionState, fold, lines_of, new_session_id, updates_in
 from holdfast.store import Changes, open_store
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ def bodies(written: Iterable[Line]) -> list[bytes]:
     return [it.body for it in written]
 
 
+def logged(line: Line) -> bytes:
+    """Say what a line was before it was stored."""
+    return updates_in(line.body)
+
+
 async def new(store: Store, cwd: str = CWD, *, title: str | None = None) -> Claim:
     """Make a session nobody has said anything in."""
     return await store.create(info(cwd, title=title), SessionState())
@@ -76,7 +81,7 @@ async def new(store: Store, cwd: str = CWD, *, title: str | None = None) -> Clai
 
 async def turn(store: Store, claim: Claim, *said: Line, changes: Changes = NOTHING) -> None:
     """Let a turn begin and end."""
-    await store.begin(claim, [message("prompt", kind="user_message").body], changes)
+    await store.begin(claim, prompt("prompt"), changes)
     await store.seal(claim, said, NOTHING, messages=len(said))
 
 
@@ -114,4 +119,4 @@ async def hits(store: Store, words: str, cwd: str | None = None, limit: int = 10
 
 
 def prompt(*said: str) -> Sequence[bytes]:
-    return bodies(message(it, kind="user_message") for it in said)
+    return [logged(message(it, kind="user_message")) for it in said]

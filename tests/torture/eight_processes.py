@@ -26,12 +26,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import apsw
-import msgspec
 
 from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound
-from holdfast.model import Line, SessionState, fold, lines_of
+from holdfast.model import Line, SessionState, event_in, fold, lines_of
 from holdfast.store import Changes, open_store
-from tests.support.stores import history, hits, info, message, new, walk
+from tests.support.stores import history, hits, info, logged, message, new, walk
 
 if TYPE_CHECKING:
     from holdfast.store import Claim, Claimed, Store
@@ -89,11 +88,11 @@ class Worker:
         """Let a turn begin, say something, and end."""
         claim = self._claims[session]
         said = [self.word(claim)]
-        log = await self._store.begin(claim, [said[0].body], NOTHING)
+        log = await self._store.begin(claim, [logged(said[0])], NOTHING)
         self.note("said", session, said[0].text)
         for _ in range(self._chance.randint(0, 6)):
             said.append(self.word(claim))
-            log.append(said[-1].body + b"\n")
+            log.append(logged(said[-1]) + b"\n")
             self.note("said", session, said[-1].text)
             await self.look(self._chance.choice(self._sessions))
         await self._store.seal(claim, said, NOTHING, messages=len(said))
@@ -247,7 +246,7 @@ async def judge(path: str, words: dict[str, list[str]], forks: list[tuple[str, s
             tally.counts["recovered"] += await recover(store, await store.claim(session))
             record = await store.get(session)
             lines = await history(store, session, record.lines)
-            said = [msgspec.json.decode(it)["messageId"] for it in lines]
+            said = [event_in(it).key for it in lines]
             found[session] = said
             wrong = [it for it, count in Counter(said).items() if count > 1]
             missing = set(promised) - set(said)
@@ -271,7 +270,7 @@ async def judge(path: str, words: dict[str, list[str]], forks: list[tuple[str, s
             except SessionNotFound:
                 tally.wrong.append(f"the fork {copy} is gone")
                 continue
-            said = [msgspec.json.decode(it)["messageId"] for it in lines]
+            said = [event_in(it).key for it in lines]
             if said != found[source][: len(said)]:
                 tally.wrong.append(f"the fork {copy} is not what its source was")
     finally:

@@ -32,7 +32,7 @@ from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.turns import TurnFile
 from tests.support.disks import ForgetfulDisk
 from tests.support.scratch import scratch
-from tests.support.stores import history, info, message, prompt
+from tests.support.stores import history, info, logged, message, prompt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -188,7 +188,7 @@ class Life:
             return
         known, log = self._world[session], self._logs[session][1]
         assert known.turn is not None
-        said = message(f"said {step} {'x' * self._chance.choice([10, 2_000])}").body
+        said = logged(message(f"said {step} {'x' * self._chance.choice([10, 2_000])}"))
         log.append(said + b"\n")
         turn = replace(known.turn, lines=(*known.turn.lines, said))
         self._world = {**self._world, session: replace(known, turn=turn)}

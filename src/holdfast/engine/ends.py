@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from holdfast.model import Line, event_from, latest, lines_of
+from holdfast.model import Line, event_from, latest, lines_of, stored
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def sealable(history: History, marks: list[Event], state: SessionState) -> tuple
         if kind == "session_info_update" and "title" in update:
             title = update["title"]
     messages = sum(it.entity in ("user_message", "agent_message") for it in history)
-    lines = [*lines_of(history), *(Line(it.body, "") for it in marks)]
+    lines = [*lines_of(history), *(Line(stored(it.update()), "") for it in marks)]
     return lines, Changes(state=state, title=title), messages
 
 

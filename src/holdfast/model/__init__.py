@@ -9,10 +9,10 @@ from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Pe
 from holdfast.model.checks import check_update
 from holdfast.model.content import checked_prompt
 from holdfast.model.events import Event, Update, event_from, text_event
-from holdfast.model.history import Entry, History, Terminal, fold, latest
+from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
-from holdfast.model.layout import Line, lines_of, searchable
+from holdfast.model.layout import Line, event_in, fold, lines_of, searchable, stored, updates_in
 from holdfast.model.lifecycle import Happening, Phase, StopReason, TurnEnd, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
 from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, checked_roots, title_from
@@ -51,6 +51,7 @@ __all__ = [
     "checked_roots",
     "checked_value",
     "event_from",
+    "event_in",
     "fold",
     "latest",
     "lines_of",
@@ -59,6 +60,8 @@ __all__ = [
     "next_phase",
     "options_update",
     "searchable",
+    "stored",
     "text_event",
     "title_from",
+    "updates_in",
 ]

@@ -13,17 +13,13 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from holdfast.model.events import Event, Update, event_from
 from holdfast.model.kinds import CHUNK_OF, RULES, Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
+    from holdfast.model.events import Event, Update
     from holdfast.model.kinds import Rule
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Entry:
@@ -253,14 +249,6 @@ class History:
     def _keep(self, event: Event) -> None:
         self._kept += 1
         self._entry("", str(self._kept)).members = event.update()
-
-
-def fold(lines: Iterable[bytes], *, complete: bool = True) -> History:
-    """Fold encoded updates into a history."""
-    history = History(complete=complete)
-    for line in lines:
-        history.apply(event_from(msgspec.json.decode(line), line))
-    return history
 
 
 def latest(before: Update | None, update: Update) -> Update:

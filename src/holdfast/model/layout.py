@@ -1,11 +1,13 @@
-"""How entries are laid out when they are stored: encoded updates, one a line, in a layout that needs little decoding.
+"""How entries are laid out when they are stored: one a line, encoded, with marks where protocol versions differ.
 
-Where `sessionUpdate` is followed at once by the entry's key the update is *plain*: a reader may cut it by its bytes.
+A mark is a control character, which JSON never holds. So a whole block of lines becomes what a version says by
+replacing single bytes, and nothing is decoded. Most lines are *plain*, which means that marks suffice:
 
-- a message is then exactly ``{"sessionUpdate":KIND,"messageId":KEY,"content":[BLOCK]}``, with one block;
-- a tool call is finished, has a title, and holds nothing that is not the same in every protocol version.
+- a message of one block: ``{"sessionUpdate":"KIND<MESSAGE>","messageId":KEY,"content":<OPEN>BLOCK<CLOSE>}``;
+- a tool call that is finished, has a title, and holds nothing that is not the same in every version:
+  ``{"sessionUpdate":"tool_call<CALL>",…}``.
 
-In everything else the key comes last, or first where nothing would stand between it and the kind.
+Any other line is an update behind the mark OTHER; what cannot say it as it is has to decode it.
 """
 
 from __future__ import annotations
@@ -14,16 +16,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from holdfast.model.history import fold
-from holdfast.model.kinds import OPAQUE, RULES
+from holdfast.model.events import event_from
+from holdfast.model.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.model.events import Update
+    from holdfast.model.events import Event, Update
     from holdfast.model.history import Entry
 
-MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
+MESSAGE, OPEN, CLOSE, CALL, OTHER = b"\x01", b"\x02", b"\x03", b"\x04", b"\x05"
+
+_MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
+_CALL = b'{"sessionUpdate":"tool_call_update"'
+_MARKED_CALL = b'{"sessionUpdate":"tool_call\x04"'
 
 _PLAIN_CALL = frozenset(
     {"sessionUpdate", "toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput"}
@@ -50,9 +56,41 @@ def lines_of(entries: Iterable[Entry]) -> list[Line]:
     for entry in entries:
         text = searchable_text(entry)
         for update in entry.updates():
-            lines.append(Line(_encode(update if is_plain(update) else _key_apart(update)), text))
+            lines.append(Line(stored(update), text))
             text = ""
     return lines
+
+
+def stored(update: Update) -> bytes:
+    """Encode an update as a line."""
+    if not is_plain(update):
+        return OTHER + _encode(update)
+    kind = update["sessionUpdate"]
+    if kind in _MESSAGES:
+        key, block = _encode(update["messageId"]), _encode(update["content"][0])
+        return b'{"sessionUpdate":"%s\x01","messageId":%s,"content":\x02%s\x03}' % (kind.encode(), key, block)
+    encoded = _encode(update)
+    return _MARKED_CALL + encoded[len(_CALL) :] if encoded.startswith(_CALL) else OTHER + encoded
+
+
+def updates_in(block: bytes) -> bytes:
+    """Give the updates of a block of lines, one a line, without marks."""
+    block = block.replace(OPEN, b"[").replace(CLOSE, b"]")
+    return block.replace(CALL, b"_update").replace(MESSAGE, b"").replace(OTHER, b"")
+
+
+def fold(lines: Iterable[bytes], *, complete: bool = True) -> History:
+    """Fold lines into a history; updates that are not stored yet are lines too."""
+    history = History(complete=complete)
+    for line in lines:
+        history.apply(event_in(line))
+    return history
+
+
+def event_in(line: bytes) -> Event:
+    """Give the event of a line."""
+    encoded = updates_in(line)
+    return event_from(msgspec.json.decode(encoded), encoded)
 
 
 def searchable(lines: Iterable[bytes]) -> str:
@@ -68,7 +106,7 @@ def searchable_text(entry: Entry) -> str:
 
 
 def is_plain(update: Update) -> bool:
-    """Say whether an update may be cut by its bytes."""
+    """Say whether marks are all that an update needs."""
     kind = update["sessionUpdate"]
     if kind == "tool_call_update":
         return (
@@ -78,13 +116,4 @@ def is_plain(update: Update) -> bool:
             and all(it.get("type") == "content" for it in update.get("content") or ())
             and update.keys() <= _PLAIN_CALL
         )
-    return kind in MESSAGES and len(update) == 3 and len(update.get("content") or ()) == 1
-
-
-def _key_apart(update: Update) -> Update:
-    key = RULES.get(update["sessionUpdate"], OPAQUE).key
-    if key not in update:
-        return update
-    if len(update) == 2:
-        return {key: update[key], **update}
-    return {**{name: value for name, value in update.items() if name != key}, key: update[key]}
+    return kind in _MESSAGES and len(update) == 3 and len(update.get("content") or ()) == 1

@@ -11,7 +11,7 @@ from holdfast.agent.equipment import Equipment, troubles
 from holdfast.agent.performer import commands_update
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.model import ArchiveFilter, checked_prompt, event_from
-from holdfast.server.watch import Watch, encode_plain
+from holdfast.server.watch import Watch, as_past
 from holdfast.tracing import note_trace
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Sessions:
             assert watch.attachment is not None
             async for blocks in watch.attachment.past(engine.store):
                 await watch.replay(blocks)
-            await watch.replay([encode_plain(self._present(session))])
+            await watch.replay([as_past(self._present(session))])
         else:
             self._after_answer(self._announce, session)
         self._after_answer(self._follow, session)
@@ -207,7 +207,7 @@ class Sessions:
     def _announce(self, session: LiveSession) -> None:
         watch = self._watches.get(session.id)
         if watch is not None and self.host.agent.commands:
-            lines = watch.lowering.past(encode_plain([commands_update(self.host.agent)]))
+            lines = watch.lowering.past(as_past([commands_update(self.host.agent)]))
             self._peer.send_block(lines)
 
     def _follow(self, session: LiveSession) -> None:

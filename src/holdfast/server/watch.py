@@ -6,9 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
 from holdfast.errors import ConnectionLost, RemoteError
+from holdfast.model.layout import stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,6 +118,6 @@ class Watch:
         self.show([event_from(update)])
 
 
-def encode_plain(updates: Sequence[Update]) -> bytes:
-    """Encode updates as a block of stored lines, to be said as if they were the past."""
-    return b"\n".join(msgspec.json.encode(it) for it in updates)
+def as_past(updates: Sequence[Update]) -> bytes:
+    """Make a block of stored lines, to be said as if they were the past."""
+    return b"\n".join(map(stored, updates))

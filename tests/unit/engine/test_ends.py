@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 from msgspec import UNSET
 
 from holdfast.engine.ends import closing_events, end_mark, keep_latest, sealable
 from holdfast.engine.forks import given
-from holdfast.model import History, SessionState, StopReason, TurnEnd, event_from, text_event
+from holdfast.model import History, SessionState, StopReason, TurnEnd, event_from, event_in, text_event
 
 if TYPE_CHECKING:
     from holdfast.model import Update
@@ -79,7 +78,7 @@ def test_what_is_sealed_has_the_mark_last_and_counts_what_user_and_agent_said() 
     )
     state = SessionState()
     lines, changes, messages = sealable(history, end_mark(TurnEnd("cancelled")), state)
-    kinds = [msgspec.json.decode(it.body)["sessionUpdate"] for it in lines]
+    kinds = [event_in(it.body).kind for it in lines]
     assert kinds == ["user_message", "agent_message", "agent_thought", "tool_call_update", "_holdfast/turn_end"]
     assert messages == 2
     assert changes.state is state and changes.title is UNSET

@@ -1,13 +1,16 @@
-"""Stored lines: which are plain, where their key stands, and what a search finds in them."""
+"""Stored lines: which are plain, where their marks stand, and what a search finds in them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
-from holdfast.model import event_from, fold, lines_of, searchable
-from holdfast.model.layout import is_plain
+from holdfast.model import event_from, fold, lines_of, searchable, stored, updates_in
+from holdfast.model.layout import CALL as CALL_MARK
+from holdfast.model.layout import CLOSE, OPEN, OTHER, is_plain
+from holdfast.model.layout import MESSAGE as MESSAGE_MARK
 
 if TYPE_CHECKING:
     from holdfast.model import Line, Update
@@ -25,9 +28,10 @@ def lines(*updates: Update, complete: bool = True) -> list[Line]:
 @pytest.mark.parametrize("kind", ["user_message", "agent_message", "agent_thought"])
 def test_a_message_of_one_block_is_plain_and_has_exactly_the_promised_form(kind: str) -> None:
     (line,) = lines({"sessionUpdate": kind, "content": [TEXT], "messageId": 'q"'})
-    assert line.body == b'{"sessionUpdate":"%s","messageId":"q\\"","content":[{"type":"text","text":"x"}]}' % (
-        kind.encode()
-    )
+    form = b'{"sessionUpdate":"%s<1>","messageId":"q\\"","content":<2>{"type":"text","text":"x"}<3>}'
+    for n, mark in enumerate((MESSAGE_MARK, OPEN, CLOSE), start=1):
+        form = form.replace(b"<%d>" % n, mark)
+    assert line.body == form % kind.encode()
 
 
 @pytest.mark.parametrize(
@@ -50,11 +54,11 @@ def test_a_message_of_one_block_is_plain_and_has_exactly_the_promised_form(kind:
         {**DONE, "member": "of the future"},
     ],
 )
-def test_what_is_not_the_same_in_every_version_is_not_plain_and_its_key_stands_apart(update: Update) -> None:
+def test_what_is_not_the_same_in_every_version_is_not_plain(update: Update) -> None:
     assert not is_plain(update)
     (line,) = lines(update)
-    key = b"toolCallId" if "toolCallId" in update else b"messageId"
-    assert line.body.startswith(b'{"%s"' % key) or b'","%s":"' % key not in line.body[:60]
+    assert line.body.startswith(OTHER)
+    assert msgspec.json.decode(line.body[1:]) == msgspec.json.decode(updates_in(line.body))
     assert fold([line.body]).get(update["sessionUpdate"], update.get("toolCallId", "m")) is not None
 
 
@@ -64,12 +68,16 @@ def test_a_finished_tool_call_that_every_version_can_say_is_plain(status: str) -
     update = {**CALL, "kind": "read", "status": status, "locations": [], "rawInput": None, "content": content}
     assert is_plain(update)
     (line,) = lines(update)
-    assert line.body.startswith(b'{"sessionUpdate":"tool_call_update","toolCallId":"c"')
+    assert line.body.startswith(b'{"sessionUpdate":"tool_call%s","toolCallId":"c"' % CALL_MARK)
 
 
 def test_a_tool_call_whose_title_is_not_known_here_is_not_plain() -> None:
     (line,) = lines({**CALL, "title": None, "kind": "read"}, complete=False)
-    assert not line.body.startswith(b'{"sessionUpdate":"tool_call_update","toolCallId"')
+    assert line.body.startswith(OTHER)
+
+
+def test_a_tool_call_that_does_not_begin_with_its_kind_is_to_be_decoded() -> None:
+    assert stored(dict(reversed(DONE.items()))).startswith(OTHER)
 
 
 @pytest.mark.parametrize("strange", ["\n", "\r\n", "\u2028", "\0", "\U0001f600"])

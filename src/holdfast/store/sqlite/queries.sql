@@ -77,39 +77,39 @@ UPDATE session SET title = :title, title_doc = :doc WHERE n = :n;
 -- name: get_title_doc
 SELECT title_doc FROM session WHERE n = :n;
 
--- name: last_segment
-SELECT segment.id, segment.lines, history.position, length(segment.body),
-       NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = segment.id AND other.session <> :n)
-FROM history JOIN segment ON segment.id = history.segment
-WHERE history.session = :n ORDER BY history.position DESC LIMIT 1;
+-- name: get_end
+SELECT lines, tail, tail_bytes FROM session WHERE n = :n;
+
+-- name: set_end
+UPDATE session SET lines = :lines, tail = :tail, tail_bytes = :tail_bytes WHERE n = :n;
 
 -- name: add_segment
 INSERT INTO segment (lines, body) VALUES (:lines, :body) RETURNING id;
 
--- name: extend_segment
-UPDATE segment SET body = CAST(body || :body AS BLOB), lines = lines + :lines WHERE id = :id;
+-- name: set_segment
+UPDATE segment SET body = :body, lines = :lines WHERE id = :id;
 
--- name: count_lines
-UPDATE session SET lines = lines + :lines WHERE n = :n;
+-- name: move_docs
+UPDATE doc SET segment = :segment, line = doc.line + history.position - :tail
+FROM history
+WHERE history.session = :n AND history.position > :tail AND doc.segment = history.segment;
+
+-- name: delete_history_behind
+DELETE FROM history WHERE session = :n AND position > :tail;
 
 -- name: add_history
 INSERT INTO history (session, position, segment) VALUES (:n, :position, :segment);
 
 -- name: read_history
-SELECT history.position, segment.lines, segment.body
+SELECT history.position, segment.id, segment.lines, segment.body
 FROM history JOIN segment ON segment.id = history.segment
-WHERE history.session = :n AND history.position > :after
+WHERE history.session = :n
+  AND history.position >= (SELECT max(position) FROM history WHERE session = :n AND position <= :line)
 ORDER BY history.position;
 
 -- name: copy_history
 INSERT INTO history (session, position, segment)
-SELECT :copy, position, segment FROM history WHERE session = :n AND position <= :last;
-
--- name: count_copied_lines
-UPDATE session SET lines = (
-    SELECT coalesce(sum(segment.lines), 0) FROM history JOIN segment ON segment.id = history.segment
-    WHERE history.session = :n
-) WHERE n = :n;
+SELECT :copy, position, segment FROM history WHERE session = :n AND position < :end;
 
 -- name: add_doc
 INSERT INTO doc (segment, line, session) VALUES (:segment, :line, :session) RETURNING id;

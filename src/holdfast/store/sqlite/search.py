@@ -8,9 +8,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import apsw
-import msgspec
 
-from holdfast.model import event_from, searchable
+from holdfast.model import event_in, searchable
 from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import read_session
 
@@ -62,13 +61,9 @@ def _line_hit(db: Database, info: SessionInfo, segment: int, line: int, wanted: 
     stored: list[bytes] = row[0].split(b"\n")[line:]
     if not stored:
         raise apsw.CorruptError("a line that words were found in is not there")
-    first = _event(stored[0])
-    text = searchable(takewhile(lambda it: _is_same(_event(it), first), stored))
+    first = event_in(stored[0])
+    text = searchable(takewhile(lambda it: _is_same(event_in(it), first), stored))
     return Hit(info, first.kind, first.key, text, marks(text, wanted))
-
-
-def _event(line: bytes) -> Event:
-    return event_from(msgspec.json.decode(line), line)
 
 
 def _is_same(event: Event, other: Event) -> bool:

@@ -1,5 +1,9 @@
 """Histories as segments: runs of stored lines, of a size that is quick to read and to send, shared between forks.
 
+A segment's position in a history is the number of lines before it. What a turn adds is a segment; small ones at the
+end, the *tail*, are made into one before they would be too large together, so each line is written at most twice. A
+tail is never shared: what a fork shares is never changed.
+
 All functions here run inside a transaction of their caller's.
 """
 
@@ -9,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.model import event_from, fold, lines_of
+from holdfast.model import event_in, fold, lines_of, updates_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,51 +31,64 @@ def extend_history(db: Database, n: int, lines: Sequence[Line]) -> None:
     """Put lines behind a session's history, and what a search should find in each of them."""
     if not lines:
         return
-    db.run("count_lines", n=n, lines=len(lines))
-    last = db.row("last_segment", n=n)
-    position = last[2] + 1 if last else 0
-    room = SEGMENT_BYTES - last[3] if last and last[4] else 0
-    for at, (start, end) in enumerate(_runs(lines, room)):
-        run = lines[start:end]
-        if not run:
-            continue
+    ends = db.row("get_end", n=n)
+    assert ends
+    position, tail, tail_bytes = ends
+    for run in _runs(lines):
         body = b"\n".join(line.body for line in run)
-        if at == 0 and last and last[4]:  # what is shared with a fork is never changed
-            segment, first_line = last[0], last[1]
-            db.run("extend_segment", id=segment, body=b"\n" + body, lines=len(run))
-        else:
-            added = db.row("add_segment", lines=len(run), body=body)
-            assert added
-            segment, first_line = added[0], 0
-            db.run("add_history", n=n, position=position, segment=segment)
-            position += 1
-        for at_line, line in enumerate(run, start=first_line):
+        if tail_bytes + len(body) > SEGMENT_BYTES:
+            _merge(db, n, tail)
+            tail, tail_bytes = position, 0
+        added = db.row("add_segment", lines=len(run), body=body)
+        assert added
+        db.run("add_history", n=n, position=position, segment=added[0])
+        for at, line in enumerate(run):
             if line.text:
-                add_words(db, line.text, segment=segment, line=at_line)
+                add_words(db, line.text, segment=added[0], line=at)
+        position, tail_bytes = position + len(run), tail_bytes + len(body)
+    db.run("set_end", n=n, lines=position, tail=tail, tail_bytes=tail_bytes)
 
 
-def _runs(lines: Sequence[Line], room: int) -> Iterator[tuple[int, int]]:
-    """Cut lines into runs: the first fills the room that is left in the last segment, each of the others a segment."""
-    start, size, limit = 0, 0, room
+def _runs(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Cut lines into runs that each fit into a segment."""
+    start, size = 0, 0
     for at, line in enumerate(lines):
-        if size + len(line.body) + 1 > limit and (at > start or limit == room):
-            yield start, at
-            start, size, limit = at, 0, SEGMENT_BYTES
+        if size + len(line.body) >= SEGMENT_BYTES and at > start:
+            yield lines[start:at]
+            start, size = at, 0
         size += len(line.body) + 1
-    yield start, len(lines)
+    yield lines[start:]
 
 
-def read_some(db: Database, n: int, after: int, lines: int, size: int) -> tuple[int, int, list[bytes]]:
-    """Read about `size` bytes of a history behind a position, and at most so many lines; say how far that went."""
+def _merge(db: Database, n: int, tail: int) -> None:
+    """Make one segment of a history's tail."""
+    small = list(db.rows("read_history", n=n, line=tail))
+    if len(small) < 2:
+        return
+    first, *others = (segment for _, segment, _, _ in small)
+    db.run("move_docs", n=n, tail=tail, segment=first)
+    db.run("delete_history_behind", n=n, tail=tail)
+    for segment in others:
+        db.run("delete_segment", id=segment)
+    body = b"\n".join(body for _, _, _, body in small)
+    db.run("set_segment", id=first, body=body, lines=sum(lines for _, _, lines, _ in small))
+
+
+def read_some(db: Database, n: int, line: int, end: int, size: int) -> tuple[int, list[bytes]]:
+    """Read about `size` bytes of a history from a line on, and no line behind `end`; say how far that went."""
     bodies: list[bytes] = []
-    for position, count, body in db.rows("read_history", n=n, after=after):
-        if lines <= 0:
+    for position, _, count, body in db.rows("read_history", n=n, line=line):
+        if position >= end:
             break
-        bodies.append(body if count <= lines else b"\n".join(body.split(b"\n")[:lines]))
-        after, lines, size = position, lines - count, size - len(body)
+        if position + count <= line:
+            continue
+        # Segments may have been made into one while the history was read, and it may have grown.
+        is_whole = position == line and position + count <= end
+        bodies.append(body if is_whole else b"\n".join(body.split(b"\n")[line - position : end - position]))
+        line, size = min(position + count, end), size - len(body)
         if size <= 0:
             break
-    return after, lines, bodies
+    return line, bodies
 
 
 def add_words(
@@ -92,16 +109,17 @@ def delete_words(db: Database, doc: int) -> None:
 
 def copy_history(db: Database, n: int, copy: int, up_to: str | None) -> bool:
     """Give a session the beginning of another's history. Say whether the entry to end with was found."""
-    if up_to is None:
-        db.run("copy_history", n=n, copy=copy, last=1 << 62)
-        db.run("count_copied_lines", n=copy)
-        return True
-    end = _end_of(db, n, up_to)
-    if end is None:
-        return False
-    position, lines = end
-    db.run("copy_history", n=n, copy=copy, last=position - 1)
-    db.run("count_copied_lines", n=copy)
+    end = db.row("get_end", n=n)
+    assert end
+    position, lines = end[0], list[bytes]()
+    if up_to is not None:
+        found = _end_of(db, n, up_to)
+        if found is None:
+            return False
+        position, lines = found
+    db.run("copy_history", n=n, copy=copy, end=position)
+    db.run("set_end", n=copy, lines=position, tail=position, tail_bytes=0)
+    db.run("set_end", n=n, lines=end[0], tail=end[0], tail_bytes=0)  # from now on its tail is shared
     extend_history(db, copy, lines_of(fold(lines, complete=False)))
     return True
 
@@ -110,7 +128,7 @@ def _end_of(db: Database, n: int, key: str) -> tuple[int, list[bytes]] | None:
     """Find where an entry ends: the position of a segment, and the lines of it up to and with the entry's last."""
     needle = msgspec.json.encode(key)
     end = None
-    for position, _, body in db.rows("read_history", n=n, after=-1):
+    for position, _, _, body in db.rows("read_history", n=n, line=0):
         lines: list[bytes] = body.split(b"\n") if needle in body else []
         about = [needle in line and _is_about(line, key) for line in lines]
         at = 0 if end else about.index(True) if True in about else len(lines)
@@ -125,13 +143,13 @@ def _end_of(db: Database, n: int, key: str) -> tuple[int, list[bytes]] | None:
 
 
 def _is_about(line: bytes, key: str) -> bool:
-    event = event_from(msgspec.json.decode(line), line)
+    event = event_in(line)
     return event.key == key and event.rule.key in ("messageId", "toolCallId")
 
 
 def count_messages(db: Database, n: int) -> int:
     """Count what was said in a history by the user and by the agent."""
-    bodies = (body for _, _, body in db.rows("read_history", n=n, after=-1))
+    bodies = (updates_in(body) for _, _, _, body in db.rows("read_history", n=n, line=0))
     return sum(line.startswith(_SAID) for body in bodies for line in body.split(b"\n"))
 
 

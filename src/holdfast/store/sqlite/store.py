@@ -247,13 +247,13 @@ class SqliteStore:
 
     async def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
         n = (await self._reader.run(lambda db: rows.find_session(db, session)))[0]
-        after, size = -1, FIRST_READ_BYTES
-        while lines > 0:
+        line, size = 0, FIRST_READ_BYTES
+        while line < lines:
 
-            def work(db: Database, at: tuple[int, int, int] = (after, lines, size)) -> tuple[int, int, list[bytes]]:
+            def work(db: Database, at: tuple[int, int, int] = (line, lines, size)) -> tuple[int, list[bytes]]:
                 return segments.read_some(db, n, *at)
 
-            after, lines, bodies = await self._reader.run(work)
+            line, bodies = await self._reader.run(work)
             if not bodies:
                 await self.get(session)  # it may have been deleted meanwhile
                 return

@@ -106,8 +106,12 @@ class TurnLogs:
     def _file(self, directory: Path, n: int, turn: int) -> TurnFile:
         path = directory / f"{n}-{turn}.jsonl"
         try:
-            make_directory(directory)
-            path.unlink(missing_ok=True)
+            try:
+                return TurnFile(path)
+            except FileNotFoundError:
+                make_directory(directory)
+            except FileExistsError:  # of a turn that was never acknowledged
+                path.unlink()
             return TurnFile(path)
         except OSError as e:
             raise explained(e, _UNWRITABLE) from e

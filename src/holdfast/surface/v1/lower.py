@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.surface.v1.options import lower_commands, lower_options, modes
-from holdfast.surface.v1.replay import cut
+from holdfast.surface.v1.replay import cut, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,16 +94,15 @@ class Lowering:
     def past(self, block: bytes) -> bytes:
         """Say what is stored."""
         said: list[bytes] = []
-        lines = block.split(b"\n")
         if _TERMINAL in block:
-            for line in lines:  # ahead of the calls they belong to, which are then said once and whole
-                if line.startswith(_TERMINAL):
-                    self._terminal(msgspec.json.decode(line))
-        for line in lines:
-            if (quick := cut(line)) is not None:
-                said.append(quick)
-            elif not line.startswith(_TERMINAL):
-                said += map(_encode, self._lower(msgspec.json.decode(line)))
+            for other, _ in runs(block):  # ahead of the calls they belong to, which are then said once and whole
+                if other.startswith(_TERMINAL):
+                    self._terminal(msgspec.json.decode(other))
+        for other, plain in runs(block):
+            if other and not other.startswith(_TERMINAL):
+                said += map(_encode, self._lower(msgspec.json.decode(other)))
+            if plain:
+                said.append(cut(plain).replace(b"\n", self._between))
         said += map(_encode, self._changed_calls())
         self._messages.clear()
         self._let_go()

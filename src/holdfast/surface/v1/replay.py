@@ -1,22 +1,28 @@
-"""Stored lines as version 1 sends them, without decoding: most are plain, as `holdfast.model.layout` calls it."""
+"""Stored lines as version 1 sends them, without decoding; `holdfast.model.layout` says what the marks in them mean."""
 
 from __future__ import annotations
 
-_CALL = b'{"sessionUpdate":"tool_call_update","toolCallId":'
-_CALL_MEMBERS = len(b'{"sessionUpdate":"tool_call_update"')
-_CONTENT = b'"content":['
-_MESSAGES = tuple(
-    (b'{"sessionUpdate":"%s","messageId":"' % kind, b'{"sessionUpdate":"%s_chunk","messageId":"' % kind)
-    for kind in (b"agent_message", b"user_message", b"agent_thought")
-)
+from typing import TYPE_CHECKING
+
+from holdfast.model.layout import CALL, CLOSE, MESSAGE, OPEN, OTHER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-def cut(line: bytes) -> bytes | None:
-    """Say a plain line in version 1: a message is one chunk, a tool call a `tool_call`. None where it is not plain."""
-    if line.startswith(_CALL):
-        return b'{"sessionUpdate":"tool_call"' + line[_CALL_MEMBERS:]
-    for prefix, chunk in _MESSAGES:
-        if line.startswith(prefix):
-            key, _, content = line[len(prefix) :].partition(_CONTENT)
-            return b'%s%s"content":%s}' % (chunk, key, content[:-2])
-    return None
+def runs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Cut a block into runs: a line that has to be decoded, and the plain lines behind it. Either may be missing."""
+    if OTHER not in block:
+        yield b"", block
+        return
+    before, *rest = (b"\n" + block).split(b"\n" + OTHER)
+    if before:
+        yield b"", before[1:]
+    for run in rest:
+        other, _, plain = run.partition(b"\n")
+        yield other, plain
+
+
+def cut(plain: bytes) -> bytes:
+    """Say plain lines: a message is one chunk, a tool call a `tool_call`."""
+    return plain.replace(OPEN, b"").replace(CLOSE, b"").replace(CALL, b"").replace(MESSAGE, b"_chunk")

@@ -1,10 +1,12 @@
-"""A stored history as version 2 sends it: the stored lines are updates already, so all they need is an envelope."""
+"""A stored history as version 2 sends it: stored lines are its updates, but for their marks and an envelope."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from holdfast.model.layout import updates_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,7 @@ class Envelope:
 
     def lines(self, block: bytes) -> bytes:
         """Put the envelope around each update of a block of stored lines; whole lines come out."""
-        return b"%s%s%s" % (self._before, block.replace(b"\n", self._between), self._after)
+        return b"%s%s%s" % (self._before, updates_in(block).replace(b"\n", self._between), self._after)
 
     def join(self, updates: Iterable[bytes]) -> bytes:
         """Put the envelope around each of some updates, at least one."""

@@ -18,6 +18,8 @@ CREATE TABLE session (
     archived   INTEGER NOT NULL DEFAULT 0,
     messages   INTEGER NOT NULL DEFAULT 0,
     lines      INTEGER NOT NULL DEFAULT 0, -- how many its history has
+    tail       INTEGER NOT NULL DEFAULT 0, -- how many are before the small segments at its end
+    tail_bytes INTEGER NOT NULL DEFAULT 0, -- how large those are together
     state      BLOB NOT NULL,              -- JSON of SessionState
     epoch      INTEGER NOT NULL DEFAULT 1, -- whoever writes must name it
     owner      TEXT,                       -- the process that may write
@@ -45,7 +47,7 @@ CREATE TABLE segment (
 
 CREATE TABLE history (
     session  INTEGER NOT NULL REFERENCES session (n),
-    position INTEGER NOT NULL,
+    position INTEGER NOT NULL,             -- how many lines come before it
     segment  INTEGER NOT NULL REFERENCES segment (id),
     PRIMARY KEY (session, position)
 ) WITHOUT ROWID;
