@@ -13,17 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.links import PATIENCE, PROGRAMS
-from tests.support.wire import Wire
+from tests.support.wire import Wire, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.requirement("A11")
-
-
-def rule() -> float:
-    """Give the rule's own bound, in seconds; more where processes have to share their processor."""
-    return 2.0 * max(1.0, 2.0 * os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 CLOSE = pytest.mark.parametrize("end", [Wire.close_stdin, Wire.terminate], ids=["end of input", "SIGTERM"])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tests.support.links import PATIENCE, PROGRAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class Wire:
@@ -136,10 +136,23 @@ class Wire:
         return self.process.stderr.read().decode()
 
 
+def rule() -> float:
+    """Give the bound of A11, in seconds; more where processes have to share their processor."""
+    return 2.0 * max(1.0, 2.0 * os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def memory(pid: int, what: str = "VmRSS") -> int:
     """Say how many bytes a process has in memory; `VmHWM` for the most it ever had."""
     status = Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(what + ":"))
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Wait, not for ever, until something is so that another process makes so."""
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.01)
 
 
 def wait_for_death(pids: list[int], within: float = PATIENCE) -> None:
