@@ -13,7 +13,7 @@ from tests.support.links import PATIENCE, PROGRAMS
 from tests.support.wire import wait_for_death
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from holdfast.mcp import Server, ServerStatus
 
@@ -45,11 +45,15 @@ class Box(Toolbox):
 
 @asynccontextmanager
 async def toolbox(
-    *servers: Server, cwd: Path | str = "/tmp", limits: Limits = QUICK, **more: Any
+    *servers: Server,
+    cwd: Path | str = "/tmp",
+    roots: Sequence[str] | None = None,
+    limits: Limits = QUICK,
+    **more: Any,
 ) -> AsyncGenerator[Box]:
     """Have servers, and none of them in the end."""
     failures: list[ServerStatus] = []
-    box = Box(cwd=str(cwd), roots=lambda: [str(cwd)], on_failure=failures.append, limits=limits, **more)
+    box = Box(cwd=str(cwd), roots=lambda: roots or [str(cwd)], on_failure=failures.append, limits=limits, **more)
     box.failures = failures
     await box.change(servers)
     try:
@@ -86,6 +90,11 @@ def all_dead(path: Path) -> int:
     found = marks(path)
     wait_for_death(found)
     return len(found)
+
+
+def files_with(text: str, directory: Path) -> list[Path]:
+    """Find the files that hold a text."""
+    return [it for it in directory.rglob("*") if it.is_file() and text.encode() in it.read_bytes()]
 
 
 def open_files() -> int:

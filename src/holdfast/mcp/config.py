@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,18 +22,29 @@ _ALIASES = {"streamable-http": "http", "streamable_http": "http", "streamableHtt
 def read_config(file: str) -> tuple[Server, ...]:
     """Read the servers of a file. A mistake in it is named, with the server it is about."""
     try:
-        whole: object = msgspec.json.decode(Path(file).read_bytes())
+        whole: object = msgspec.json.decode(Path(file).read_bytes().removeprefix(BOM_UTF8))
     except OSError as e:
         raise UsageError(f"{file} cannot be read: {e.strerror}") from None
-    except msgspec.DecodeError as e:
-        raise UsageError(f"{file} is not JSON: {e}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise UsageError(
+            f"{file} is not JSON: {e if isinstance(e, msgspec.DecodeError) else 'it is not UTF-8'}"
+        ) from None
     named: object = cast("dict[str, object]", whole).get("mcpServers") if isinstance(whole, dict) else None
     if not isinstance(named, dict):
         raise UsageError(f'{file} must hold an object like {{"mcpServers": {{"name": {{"command": "…"}}}}}}')
     try:
-        return tuple(_read(name, it, n) for n, (name, it) in enumerate(cast("dict[str, Any]", named).items()))
+        servers = cast("dict[str, Any]", named).items()
+        return tuple(_read(name, it, n) for n, (name, it) in enumerate(servers) if not _is_off(it))
     except InvalidParams as e:
         raise UsageError(f"{file}: {e.message}") from None
+
+
+def _is_off(written: Any) -> bool:
+    """Whether a server is there to be switched on another time."""
+    if not isinstance(written, dict):
+        return False
+    it = cast("dict[str, Any]", written)
+    return it.get("disabled") is True or it.get("enabled") is False
 
 
 def _read(name: str, written: Any, at: int) -> Server:

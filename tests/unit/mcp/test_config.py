@@ -30,6 +30,19 @@ def test_the_file_of_other_tools_is_read(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_switched_off_is_left_out_whatever_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    servers = {
+        "a": {"command": "a", "disabled": True},
+        "b": {"command": "b", "enabled": False},
+        "c": {"type": "carrier-pigeon", "disabled": True},
+        "d": {"command": "d", "disabled": False, "enabled": True},
+        "e": {"command": "e", "disabled": None},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}))
+    assert [it.name for it in read_config(str(file))] == ["d", "e"]
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [
