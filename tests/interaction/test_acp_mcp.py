@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.acp import CWD, conversation, running, serving
 from tests.support.links import PATIENCE
-from tests.support.mcp import all_dead, marked, marks, wire, written
+from tests.support.mcp import all_dead, files_with, marked, marks, wire, written
+from tests.support.mcp_web import web
 from tests.support.wire import wait_for_death
 
 from holdfast import Agent, Session, Turn
@@ -138,6 +137,7 @@ async def test_a_call_is_cancelled_with_its_turn(version: int, tmp_path: Path) -
         await written(tmp_path / "marks", "\n0\n")
         client.tell("session/cancel", {"sessionId": session})
         assert await prompt == "cancelled"
+        await written(tmp_path / "marks", "\n-")  # over there too
         assert await said(client, session, 'it echo {"text": "still there"}') == "still there"
 
 
@@ -175,15 +175,50 @@ async def test_a_servers_question_is_put_to_the_user_of_the_turn(version: int, t
 
 
 @VERSIONS
+async def test_a_server_sends_the_user_to_an_address_where_the_client_can_show_one(
+    version: int, tmp_path: Path
+) -> None:
+    async with serving(caller()) as host:
+        client = await host.client(version, elicitation={"url": {}})
+        asked: list[Any] = []
+        client.answers["elicitation/create"] = lambda params: asked.append(params) or {"action": "accept"}
+        session = await new(client, tmp_path, wire(version=version))
+        assert json.loads(await said(client, session, "it visit"))["action"] == "accept"
+        address = {"url": "https://a.test/sign-in", "elicitationId": "visit-1"}
+        assert asked == [{"sessionId": session, "mode": "url", "message": "Sign in", **address}]
+        assert json.loads(await said(client, session, "it elicit")) == {"action": "decline"}
+
+
+@VERSIONS
+async def test_an_address_is_declined_where_the_client_shows_only_forms(version: int, tmp_path: Path) -> None:
+    async with serving(caller()) as host:
+        client = await host.client(version, elicitation={"form": {}})
+        session = await new(client, tmp_path, wire(version=version))
+        assert json.loads(await said(client, session, "it visit")) == {"action": "decline"}
+        assert client.asked == []
+
+
+async def test_what_a_server_may_ask_is_what_the_client_can_show_that_has_the_session_now(tmp_path: Path) -> None:
+    async with serving(caller()) as host:
+        one, two = await host.client(1, elicitation={"form": {}}), await host.client(2, elicitation={"url": {}})
+        two.answers["elicitation/create"] = lambda _: {"action": "accept"}
+        session = await new(one, tmp_path, wire())
+        assert json.loads(await said(one, session, "it visit")) == {"action": "decline"}
+        await two.resume(session, str(tmp_path), mcpServers=[wire(version=2)])
+        assert json.loads(await said(two, session, "it visit"))["action"] == "accept"
+
+
+@VERSIONS
 async def test_the_roots_of_a_server_are_the_sessions(version: int, tmp_path: Path) -> None:
-    other = tmp_path / "other"
+    other, heard = tmp_path / "other", tmp_path / "heard"
     async with serving(caller()) as host:
         client = await host.client(version)
-        server = wire(version=version)
+        server = wire(version=version, HEARD=str(heard))
         session = await client.new(str(tmp_path), mcpServers=[server], additionalDirectories=[str(other)])
         roots = json.loads(await said(client, session, "it roots"))["roots"]
         assert [it["uri"] for it in roots] == [tmp_path.as_uri(), other.as_uri()]
         await client.resume(session, str(tmp_path), mcpServers=[server])
+        await written(heard, "notifications/roots/list_changed")
         roots = json.loads(await said(client, session, "it roots"))["roots"]
         assert [it["uri"] for it in roots] == [tmp_path.as_uri()]
 
@@ -273,28 +308,6 @@ async def test_an_idle_session_stops_its_servers_and_starts_them_when_it_is_revi
         assert all_dead(file) == 2
 
 
-@pytest.mark.requirement("E5", "P8", "A11")
-@pytest.mark.parametrize("end", ["close stdin", "SIGTERM", "SIGKILL"])
-async def test_no_server_outlives_the_agent_however_it_ends(end: str, tmp_path: Path) -> None:
-    file = tmp_path / "marks"
-    async with running(tmp_path / "store.db") as client:
-        await new(client, tmp_path, wire("deaf", "family", name="a", MARKS=str(file)), wire("silent", MARKS=str(file)))
-        await marked(file, 5)
-        transport: Any = client.transport
-        (agent,) = [int(it) for it in _children(transport.pid)]
-        before = asyncio.get_running_loop().time()
-        if end == "close stdin":
-            await client.transport.close(0.1)
-        else:
-            os.kill(agent, signal.Signals[end])
-        assert all_dead(file) == 5
-        assert asyncio.get_running_loop().time() - before < 3
-
-
-def _children(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-
-
 # Secrets
 
 
@@ -303,27 +316,40 @@ def _children(pid: int) -> list[str]:
 async def test_secrets_are_in_no_file_log_or_message(version: int, tmp_path: Path) -> None:
     log, store = tmp_path / "log", tmp_path / "store.db"
     arguments = ("demo", "--log-level", "debug", "--log-file", str(log))
-    async with running(store, *arguments, version=version, session=NOTICES) as client:
-        header = [{"name": "Authorization", "value": f"Bearer {SECRET}"}]
-        servers = [
-            wire(name="it", version=version, KEY=SECRET),
-            wire("exit", name="bad", version=version, KEY=SECRET),
-            {"type": "http", "name": "web", "url": "http://127.0.0.1:9/mcp", "headers": header},
-        ]
-        session = await new(client, tmp_path, *servers)
-        for prompt in ("/mcp", "/mcp it crash", "/mcp it refuse", "/mcp it fail", "/mcp bad echo", "/mcp web echo"):
-            await client.prompt(session, prompt)
-        await client.ask("session/fork", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": servers})
-        await client.refusal("session/new", {"cwd": str(tmp_path), "mcpServers": [{**servers[0], "args": SECRET}]})
-        heard = json.dumps(client.heard)
-    assert "[hidden]" in heard
-    assert SECRET not in heard
+    with web() as good, web(refuses=True) as bad:
+        async with running(store, *arguments, version=version, session=NOTICES) as client:
+            servers = [
+                wire(name="it", version=version, KEY=SECRET),
+                wire("exit", name="exits", version=version, KEY=SECRET),
+                remote("http", "web", good.url(f"mcp?key={SECRET}")),
+                remote("http", "refusing", bad.url(f"mcp?key={SECRET}")),
+                remote("http", "nobody", f"http://me:{SECRET}@127.0.0.1:9/mcp"),
+            ]
+            if version == 1:
+                servers.append(remote("sse", "old", good.url(f"sse?key={SECRET}")))
+                servers.append(remote("sse", "old-refusing", bad.url(f"sse?key={SECRET}")))
+            session = await new(client, tmp_path, *servers)
+            calls = ["it crash", "it refuse", "it fail", "exits echo", "web tell", "refusing echo", "nobody echo"]
+            for prompt in ("", *calls, *(["old tell", "old-refusing echo"] if version == 1 else [])):
+                client.forget()
+                await client.prompt(session, f"/mcp {prompt}")
+                assert client.said()
+                assert SECRET not in json.dumps(client.heard)
+                assert "tell" not in prompt or "I was told [hidden]" in client.said()
+            await client.ask("session/fork", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": servers})
+            await client.refusal("session/new", {"cwd": str(tmp_path), "mcpServers": [{**servers[0], "args": SECRET}]})
+            assert SECRET not in json.dumps(client.heard)
+        for it in (*good.seen, *bad.seen):
+            assert it.headers["authorization"] == f"Bearer {SECRET}"
+        assert {it.method for it in good.seen} >= {"GET", "POST", "DELETE"}
     assert files_with(SECRET, tmp_path) == []
-    assert [log] == files_with("MCP server bad failed", tmp_path)
+    for name in ("exits", "refusing", "nobody"):
+        assert [log] == files_with(f"MCP server {name} failed", tmp_path)
 
 
-def files_with(text: str, directory: Path) -> list[Path]:
-    return [it for it in directory.rglob("*") if it.is_file() and text.encode() in it.read_bytes()]
+def remote(kind: str, name: str, url: str) -> dict[str, Any]:
+    headers = [{"name": "Authorization", "value": f"Bearer {SECRET}"}]
+    return {"type": kind, "name": name, "url": url, "headers": headers}
 
 
 # Without servers

@@ -8,15 +8,23 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.links import PATIENCE
 from tests.support.mcp import QUICK, all_dead, hostile, marked, marks, toolbox, written
-from tests.support.wire import memory
 
 from holdfast.errors import McpError, ServerUnavailable, ToolFailed, ToolTimeout
 from holdfast.mcp import Progress, StdioServer
 from holdfast.model import Elicitation, Filled
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holdfast.mcp import ToolResult
+
+QUESTIONS = 8
+"""So many may be open."""
 
 SECRET = "hunter2-and-more"
 
@@ -106,20 +114,6 @@ async def test_a_server_that_fills_its_stderr_is_not_held_up() -> None:
 
 
 @pytest.mark.requirement("E3")
-async def test_a_flood_of_100_mb_costs_no_memory_and_does_not_stop_others() -> None:
-    async with toolbox(hostile(name="flooder"), hostile()) as box:
-        await box.ready()
-        before = memory(os.getpid(), "VmHWM")
-        flood = asyncio.ensure_future(box.call("flooder", "flood", {"megabytes": 100}))
-        while not flood.done():
-            async with asyncio.timeout(PATIENCE):
-                assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
-            await asyncio.sleep(0.05)
-        assert (await flood).text == "flooded"
-        assert memory(os.getpid(), "VmHWM") - before < 50 << 20
-
-
-@pytest.mark.requirement("E3")
 async def test_a_message_that_is_too_long_ends_the_connection_with_the_reason() -> None:
     async with toolbox(hostile()) as box:
         with pytest.raises(ServerUnavailable, match="more than 16777216 bytes"):
@@ -141,7 +135,7 @@ async def test_a_server_without_handshakes_is_spoken_to_without() -> None:
 async def test_tools_resources_and_prompts_of_all_servers_are_listed_under_their_names() -> None:
     async with toolbox(hostile(name="a"), hostile(name="b")) as box:
         tools = await box.tools()
-        assert len(tools) == 28  # in two pages each
+        assert len(tools) == 32  # in two pages each
         assert {(it.server, it.name) for it in tools} >= {("a", "echo"), ("b", "echo"), ("a", "roots")}
         assert [(it.server, it.uri) for it in await box.resources()] == [("a", "test://a"), ("b", "test://a")]
         assert await box.read("b", "test://a") == [{"uri": "test://a", "text": "read"}]
@@ -270,20 +264,40 @@ async def test_all_who_wait_for_a_server_that_dies_are_told() -> None:
 # Asking back
 
 
-async def test_a_server_may_ask_the_user_and_for_the_roots(tmp_path: Path) -> None:
-    asked: list[Elicitation] = []
+def accepting(asked: list[Elicitation]) -> Callable[[Elicitation], Awaitable[Filled | None]]:
+    """A user who says yes to everything."""
 
     async def elicit(question: Elicitation) -> Filled | None:
         asked.append(question)
         return Filled("accept", {"name": "Ada"})
 
-    async with toolbox(hostile(), cwd=tmp_path, elicit=elicit) as box:
+    return elicit
+
+
+async def test_a_server_may_ask_the_user_by_a_form() -> None:
+    asked: list[Elicitation] = []
+    async with toolbox(hostile(), elicit=accepting(asked)) as box:
         assert json.loads((await box.call("it", "elicit")).text) == {"action": "accept", "content": {"name": "Ada"}}
-        roots = json.loads((await box.call("it", "roots")).text)
-        assert [it["uri"] for it in roots["roots"]] == [tmp_path.as_uri()]
     assert asked[0].mode == "form"
     assert asked[0].params["message"] == "Who?"
     assert asked[0].params["requestedSchema"]["properties"] == {"name": {"type": "string"}}
+
+
+async def test_a_server_may_send_the_user_to_an_address() -> None:
+    asked: list[Elicitation] = []
+    async with toolbox(hostile(), elicit=accepting(asked)) as box:
+        assert json.loads((await box.call("it", "visit")).text)["action"] == "accept"
+    address = {"url": "https://a.test/sign-in", "elicitationId": "visit-1"}
+    assert asked == [Elicitation("url", {"mode": "url", "message": "Sign in", **address})]
+
+
+async def test_a_question_the_client_cannot_show_is_declined() -> None:
+    asked: list[Elicitation] = []
+    for mode, tool, other in (("form", "elicit", "visit"), ("url", "visit", "elicit")):
+        async with toolbox(hostile(), elicit=accepting(asked), modes=lambda mode=mode: {mode}) as box:
+            assert json.loads((await box.call("it", other)).text) == {"action": "decline"}
+            assert json.loads((await box.call("it", tool)).text)["action"] == "accept"
+    assert [it.mode for it in asked] == ["form", "url"]
 
 
 async def test_a_question_nobody_answers_is_cancelled_and_one_nobody_can_be_asked_is_refused() -> None:
@@ -294,6 +308,48 @@ async def test_a_question_nobody_answers_is_cancelled_and_one_nobody_can_be_aske
         assert json.loads((await box.call("it", "elicit")).text) == {"action": "cancel"}
     async with toolbox(hostile()) as box:
         assert "not supported" in (await box.call("it", "elicit")).text
+        assert "not supported" in (await box.call("it", "visit")).text
+
+
+async def test_a_server_that_asks_and_asks_is_not_heard_beyond_a_few_questions() -> None:
+    asked: list[Elicitation] = []
+    enough = asyncio.Event()
+
+    async def think(question: Elicitation) -> Filled | None:
+        asked.append(question)
+        await enough.wait()
+        return Filled("decline")
+
+    async with toolbox(hostile(), elicit=think) as box:
+        nagging = asyncio.ensure_future(box.call("it", "nag", {"times": QUESTIONS + 4}))
+        async with asyncio.timeout(PATIENCE):
+            while len(asked) < QUESTIONS:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        enough.set()
+        heard = json.loads((await nagging).text)
+        assert heard == ["cancel"] * 4 + ["decline"] * QUESTIONS
+        assert len(asked) == QUESTIONS
+        assert json.loads((await box.call("it", "nag", {"times": 2})).text) == ["decline"] * 2
+
+
+async def test_a_server_is_told_the_roots_and_that_they_changed(tmp_path: Path) -> None:
+    heard, kept = tmp_path / "heard", hostile(HEARD=str(tmp_path / "heard"))
+    roots = [str(tmp_path)]
+    async with toolbox(kept, cwd=tmp_path, roots=roots) as box:
+        assert uris(await box.call("it", "roots")) == [tmp_path.as_uri()]
+        await box.change([kept])
+        roots.append("/somewhere else/ü")
+        assert "list_changed" not in heard.read_text()
+        await box.change([kept])
+        await written(heard, "notifications/roots/list_changed")
+        assert uris(await box.call("it", "roots")) == [tmp_path.as_uri(), "file:///somewhere%20else/%C3%BC"]
+        await box.change([kept])
+        await box.call("it", "echo")
+        assert heard.read_text().count("list_changed") == 1
+
+
+def uris(told: ToolResult) -> list[str]:
+    return [it["uri"] for it in json.loads(told.text)["roots"]]
 
 
 # How they end

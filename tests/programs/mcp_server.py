@@ -1,8 +1,9 @@
 """An MCP server, by hand, that behaves as it is told. Its tools are the same however it behaves.
 
-    mcp_server.py [silent|exit|garbage|stderr|deaf|family|modern] …
+    mcp_server.py [silent|exit|garbage|gush|stderr|deaf|family|modern] …
 
-With `MARKS` in its environment it appends its pid, and those of its children, to that file, a line each.
+With `MARKS` in its environment it appends its pid, and those of its children, to that file, a line each; with `HEARD`
+the methods of all that it is told or asked.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any
 MANNERS = frozenset(sys.argv[1:])
 
 TOOLS = (
-    "echo", "env", "cwd", "wait", "progress", "creep", "crash", "flood", "long", "fail", "refuse", "elicit", "roots",
-    "whisper",
+    "echo", "env", "cwd", "wait", "progress", "creep", "crash", "flood", "long", "fail", "refuse", "elicit", "visit",
+    "nag", "roots", "whisper",
 )  # fmt: skip
 
 
@@ -41,9 +42,11 @@ def main() -> None:
         os.write(
             1, b"Welcome to the server!\n\n\xff\xfe\n{\n[]\nnull\n42\n" + b"x" * 100_000 + b'\n{"jsonrpc": "2.0"}\n'
         )
-    for line in sys.stdin:
+    if "gush" in MANNERS:
+        flood("garbage", 100)
+    for text in sys.stdin:
         if "silent" not in MANNERS:
-            hear(json.loads(line))
+            hear(json.loads(text))
     while "deaf" in MANNERS:
         signal.pause()
 
@@ -88,6 +91,9 @@ def refuse(id_: object, code: int, message: str, data: object = None) -> None:
 
 
 def hear(message: dict[str, Any]) -> None:
+    if "HEARD" in os.environ and "method" in message:
+        with Path(os.environ["HEARD"]).open("a") as file:
+            file.write(f"{message['method']}\n")
     match message.get("method"):
         case "initialize" if "modern" in MANNERS:
             refuse(message["id"], -32022, "no handshakes", {"supported": ["2026-07-28"], "requested": "2025-11-25"})
@@ -155,12 +161,7 @@ def call(id_: Any, params: dict[str, Any]) -> None:
             sys.stderr.flush()
             os._exit(9)
         case "flood":
-            log = {"method": "notifications/message", "params": {"level": "info", "data": "x" * 100_000}}
-            line = json.dumps({"jsonrpc": "2.0", **log}).encode() + b"\n"
-            garbage = b"y" * 100_000 + b"\n"
-            for _ in range(int(arguments.get("megabytes", 100)) * 5):
-                sys.stdout.buffer.write(line + garbage)
-            sys.stdout.flush()
+            flood(arguments["of"], int(arguments.get("megabytes", 100)), params["_meta"]["progressToken"])
             done(id_, "flooded")
         case "long":
             done(id_, "z" * (20 << 20))
@@ -173,6 +174,11 @@ def call(id_: Any, params: dict[str, Any]) -> None:
             schema = {"type": "object", "properties": {"name": {"type": "string"}}}
             said = ask("elicitation/create", {"message": "Who?", "requestedSchema": schema})
             done(id_, json.dumps(said))
+        case "visit":
+            about = {"mode": "url", "message": "Sign in", "url": "https://a.test/sign-in", "elicitationId": "visit-1"}
+            done(id_, json.dumps(ask("elicitation/create", about)))
+        case "nag":
+            done(id_, json.dumps(nag(int(arguments["times"]))))
         case "roots":
             done(id_, json.dumps(ask("roots/list", {})))
         case "whisper":
@@ -181,6 +187,35 @@ def call(id_: Any, params: dict[str, Any]) -> None:
             done(id_, "")
         case other:
             refuse(id_, -32602, f"no tool {other}")
+
+
+def flood(of: str, megabytes: int, token: object = None) -> None:
+    """Say a lot, in pieces of 100 KB, none of which is worth anything to anybody."""
+    long = "x" * 100_000
+    match of:
+        case "messages":
+            piece = line({"method": "notifications/message", "params": {"level": "info", "data": long}})
+        case "progress":
+            about = {"progressToken": token, "progress": 1, "message": long}
+            piece = line({"method": "notifications/progress", "params": about})
+        case "answers":
+            piece = line({"id": 1_000_000, "result": {"text": long}})
+        case "requests":
+            piece = line({"id": "again", "method": "roots/list", "params": {"_meta": {"why": long}}})
+        case "one line":
+            piece = long.encode()
+        case "nothing":
+            piece = b""
+        case _:
+            piece = long.encode() + b"\n"
+    for _ in range(megabytes * 10):
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(2 if of == "stderr" else 1, view) :]
+
+
+def line(message: dict[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
 
 
 def done(id_: object, text: str) -> None:
@@ -196,12 +231,25 @@ def tell_progress(params: dict[str, Any], n: int, total: int | None, text: str |
 def ask(method: str, params: dict[str, Any]) -> object:
     """Ask the client; give its answer, whole."""
     say({"id": "asked", "method": method, "params": params})
-    for line in sys.stdin:
-        message = json.loads(line)
+    for text in sys.stdin:
+        message = json.loads(text)
         if message.get("id") == "asked" and "method" not in message:
             return message.get("result") or message.get("error")
         hear(message)
     return None
+
+
+def nag(times: int) -> list[str]:
+    """Ask so many things at once; give what came of them, in the order in which that came."""
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    for n in range(times):
+        say({"id": f"nag {n}", "method": "elicitation/create", "params": {"message": "?", "requestedSchema": schema}})
+    heard: list[str] = []
+    while len(heard) < times:
+        message = json.loads(sys.stdin.readline())
+        if str(message.get("id")).startswith("nag"):
+            heard.append(message["result"]["action"])
+    return heard
 
 
 main()

@@ -18,6 +18,10 @@ PROGRESS_SECONDS = 0.1
 """Progress is shown no more often than this: all that is shown is stored."""
 
 
+PROGRESS_CHARACTERS = 200
+"""What is longer is no title any more."""
+
+
 async def call_visibly(
     turn: Turn,
     server: str,
@@ -37,7 +41,7 @@ async def call_visibly(
             nonlocal shown_at
             if loop.time() - shown_at >= PROGRESS_SECONDS and not turn.is_over:
                 shown_at = loop.time()
-                call.update({"title": f"{title} ({progress})"})
+                call.update({"title": f"{title} ({str(progress)[:PROGRESS_CHARACTERS]})"})
 
         try:
             result = await turn.session.mcp.call(server, tool, arguments, timeout=timeout, on_progress=show)

@@ -26,8 +26,8 @@ class Equipment(NamedTuple):
     """What a client gives to a session for as long as it is open."""
 
     servers: tuple[Server, ...] = ()
-    elicits: bool = False
-    """Whether the client can show its user a question that a server has."""
+    modes: frozenset[str] = frozenset()
+    """How the client can show its user a question that a server has: `form`, `url`."""
 
 
 async def equip(session: LiveSession, own: tuple[Server, ...]) -> None:
@@ -58,7 +58,8 @@ def _empty(session: LiveSession) -> Toolbox:
     session.extension = box = Toolbox(
         cwd=session.cwd,
         roots=lambda: session.roots,
-        elicit=partial(_elicit, session) if _equipment(session).elicits else None,
+        elicit=partial(_elicit, session),
+        modes=lambda: _equipment(session).modes,
         on_failure=lambda status: session.publish(_notice(status)),
     )
     return box

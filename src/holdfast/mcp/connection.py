@@ -17,7 +17,7 @@ from holdfast.mcp.servers import redacted
 from holdfast.mcp.values import ServerStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from holdfast.mcp.servers import Server
     from holdfast.mcp.values import Limits, State
@@ -40,8 +40,10 @@ class Surroundings(NamedTuple):
 
     cwd: str
     roots: Callable[[], Sequence[str]]
-    elicit: Callable[[Elicitation], Awaitable[Filled | None]] | None = None
-    """Puts a question to the user; None where the client cannot show one."""
+    elicit: Callable[[Elicitation], Awaitable[Filled | None]]
+    """Puts a question to the user; None where there is no answer."""
+    modes: Callable[[], Collection[str]]
+    """In which ways the user can be asked now: `form`, `url`."""
 
 
 class Connection:

@@ -12,7 +12,7 @@ from holdfast.mcp.servers import redacted
 from holdfast.mcp.values import Limits, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from holdfast.mcp.servers import Server
     from holdfast.mcp.values import Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
@@ -40,10 +40,11 @@ class Toolbox:
         cwd: str,
         roots: Callable[[], Sequence[str]],
         elicit: Callable[[Elicitation], Awaitable[Filled | None]] | None = None,
+        modes: Callable[[], Collection[str]] = lambda: ("form", "url"),
         on_failure: Callable[[ServerStatus], None] | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._around = Surroundings(cwd, roots, elicit)
+        self._around = Surroundings(cwd, roots, elicit or _nobody, modes if elicit is not None else tuple)
         self._limits = limits or Limits()
         self._on_failure = on_failure or _nothing
         self._connections: dict[str, Connection] = {}
@@ -175,3 +176,6 @@ class Toolbox:
 
 
 def _nothing(_: ServerStatus) -> None: ...
+
+
+async def _nobody(_: Elicitation) -> Filled | None: ...

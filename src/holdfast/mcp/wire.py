@@ -5,6 +5,7 @@ Everything of the SDK that the rest needs is here and in `pipes`: clients, its e
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +14,7 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
@@ -21,6 +23,7 @@ from mcp_types import (
     ElicitRequestParams,
     ElicitResult,
     Implementation,
+    JSONRPCError,
     ListRootsResult,
     Root,
     RootsListChangedNotification,
@@ -45,12 +48,20 @@ if TYPE_CHECKING:
 PAGES = 100
 """A list that has more pages than this is cut: one that never ends must not keep a turn."""
 
+QUESTIONS = 8
+"""A server that has so many questions open gets no answer to more: nobody would read them."""
+
 HTTP_SECONDS = 30.0
 
 SSE_SECONDS = 3600.0
 """A stream of events that is silent for so long is taken for dead; most servers send a sign of life now and then."""
 
 _US = Implementation(name="holdfast", version="1")
+
+# They log addresses and whole messages, in which there may be secrets (P10). What went wrong is said by us, without.
+for _name in ("mcp", "httpx2", "httpcore2"):
+    if (_logger := logging.getLogger(_name)).level == logging.NOTSET:
+        _logger.setLevel(logging.CRITICAL + 1)
 
 
 class Link:
@@ -121,12 +132,15 @@ class Link:
         await self._client.session.send_notification(RootsListChangedNotification())
 
 
-class _Noticed:
-    """A stream to read from, whose end is told: the SDK keeps that to itself until somebody calls."""
+class _Overheard:
+    """A stream to read from, somebody listening who knows more about it than the SDK tells."""
 
-    def __init__(self, stream: Any, watch: ProcessWatch) -> None:
+    def __init__(
+        self, stream: Any, *, heard: Callable[[Any], Any] = lambda it: it, ended: Callable[[], None] = lambda: None
+    ) -> None:
         self._stream = stream
-        self._watch = watch
+        self._heard = heard
+        self._ended = ended
 
     @property
     def last_context(self) -> Any:
@@ -144,9 +158,9 @@ class _Noticed:
 
     async def __anext__(self) -> Any:
         try:
-            return await anext(self._stream)
+            return self._heard(await anext(self._stream))
         except StopAsyncIteration:
-            self._watch.process_ended("the server ended the connection")
+            self._ended()
             raise
 
     async def __aenter__(self) -> Self:
@@ -155,6 +169,24 @@ class _Noticed:
 
     async def __aexit__(self, *about: object) -> bool | None:
         return await self._stream.__aexit__(*about)
+
+
+class _Refusal:
+    """With which status a server elsewhere refused us last: the SDK only says that it did."""
+
+    def __init__(self) -> None:
+        self._status = ""
+
+    async def note(self, response: httpx2.Response) -> None:
+        if response.status_code >= 400:
+            self._status = f"{response.status_code} {response.reason_phrase}".strip()
+
+    def explain(self, item: Any) -> Any:
+        message = item.message if isinstance(item, SessionMessage) else None
+        if isinstance(message, JSONRPCError) and message.error.message == "Server returned an error response":
+            error = message.error.model_copy(update={"message": f"the server answered: {self._status}"})
+            return SessionMessage(message.model_copy(update={"error": error}))
+        return item
 
 
 @asynccontextmanager
@@ -175,20 +207,33 @@ async def open_link(
         elif isinstance(server, SseServer):
             opened = sse_client(server.url, dict(server.headers), HTTP_SECONDS, sse_read_timeout=SSE_SECONDS)
             async with opened as (events, posts):
-                yield _Noticed(events, watch), posts
+                # The SDK keeps it to itself until somebody calls.
+                yield _Overheard(events, ended=lambda: watch.process_ended("the server ended the connection")), posts
         else:
+            refusal = _Refusal()
             timeout = httpx2.Timeout(HTTP_SECONDS, read=None)  # how long a call may take is not for it to say
-            client = httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout)
-            async with client, streamable_http_client(server.url, http_client=client) as pair:
-                yield pair
+            hooks: dict[str, list[Callable[..., Any]]] = {"response": [refusal.note]}
+            client = httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks)
+            async with client, streamable_http_client(server.url, http_client=client) as (answers, posts):
+                yield _Overheard(answers, heard=refusal.explain), posts
+
+    asking = 0
 
     async def list_roots(context: ClientRequestContext) -> ListRootsResult:  # noqa: ARG001
         paths = [Path(it) for it in around.roots()]
         return ListRootsResult(roots=[Root(uri=FileUrl(it.as_uri()), name=it.name or str(it)) for it in paths])
 
     async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001
-        assert around.elicit is not None
-        filled = await around.elicit(_elicitation(params))
+        nonlocal asking
+        if params.mode not in around.modes():
+            return ElicitResult(action="decline")  # the SDK says of whoever can be asked at all that all can be asked
+        if asking >= QUESTIONS:
+            return ElicitResult(action="cancel")
+        asking += 1
+        try:
+            filled = await around.elicit(_elicitation(params))
+        finally:
+            asking -= 1
         if filled is None:
             return ElicitResult(action="cancel")
         accepted = filled.content if filled.action == "accept" else None
@@ -199,7 +244,7 @@ async def open_link(
         mode="auto" if newest else "legacy",
         client_info=_US,
         list_roots_callback=list_roots,
-        elicitation_callback=elicit if around.elicit is not None else None,
+        elicitation_callback=elicit if around.modes() else None,
         cache=None,
     )
     async with client:

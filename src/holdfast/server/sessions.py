@@ -227,14 +227,14 @@ class Sessions:
 
 
 def equipment(
-    wire: Sequence[dict[str, Any]] | None, kinds: Collection[str], *, typed: bool, elicits: bool
+    wire: Sequence[dict[str, Any]] | None, kinds: Collection[str], *, typed: bool, modes: frozenset[str]
 ) -> Equipment:
     """Read what a client gives to a session (E1)."""
     if not wire:
-        return Equipment(elicits=elicits)
+        return Equipment(modes=modes)
     from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
 
-    return Equipment(read_servers(wire, kinds, typed=typed), elicits)
+    return Equipment(read_servers(wire, kinds, typed=typed), modes)
 
 
 def _leave(watch: Watch | None) -> None:

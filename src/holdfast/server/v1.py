@@ -85,7 +85,7 @@ class Version1:
         return {}
 
     def _equipment(self, it: shapes.Roots) -> Equipment:
-        return equipment(it.mcp_servers, initialize.MCP_KINDS, typed=False, elicits=self._asks.elicits)
+        return equipment(it.mcp_servers, initialize.MCP_KINDS, typed=False, modes=self._asks.modes)
 
     async def _new(self, it: shapes.NewSession) -> Update:
         session = await self._sessions.new(it.cwd, it.additional_directories, self._equipment(it))

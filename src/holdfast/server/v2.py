@@ -88,7 +88,7 @@ class Version2:
         return {}
 
     def _equipment(self, it: shapes.Roots) -> Equipment:
-        return equipment(it.mcp_servers, initialize.MCP_KINDS, typed=True, elicits=self._asks.elicits)
+        return equipment(it.mcp_servers, initialize.MCP_KINDS, typed=True, modes=self._asks.modes)
 
     async def _new(self, it: shapes.NewSession) -> Update:
         session = await self._sessions.new(it.cwd, it.additional_directories, self._equipment(it))

@@ -17,16 +17,12 @@ if TYPE_CHECKING:
 class Asks:
     """What a client can be asked."""
 
-    __slots__ = ("_modes",)
+    __slots__ = ("modes",)
 
     def __init__(self, capabilities: Update) -> None:
         offered: Update = capabilities.get("elicitation") or {}
-        self._modes = frozenset(mode for mode in ("form", "url") if isinstance(offered.get(mode), dict))
-
-    @property
-    def elicits(self) -> bool:
-        """Whether it can show a form or an address (C9)."""
-        return bool(self._modes)
+        self.modes = frozenset(mode for mode in ("form", "url") if isinstance(offered.get(mode), dict))
+        """Whether it can show a form, and whether an address (C9)."""
 
     def request(self, session_id: str, question: Question) -> tuple[str, Update] | None:
         """Say which request asks a question; None where this client cannot be asked."""
@@ -36,7 +32,7 @@ class Asks:
                 "toolCall": {**question.call, "title": question.title},
                 "options": [{"optionId": it.id, "name": it.name, "kind": it.kind} for it in question.options],
             }
-        if question.mode in self._modes:
+        if question.mode in self.modes:
             return "elicitation/create", {"sessionId": session_id, **question.params}
         return None
 

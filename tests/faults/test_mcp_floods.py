@@ -1,0 +1,146 @@
+"""Servers that say far too much (E3): the agent's memory stays as it is, everybody else is served, the reason is seen.
+
+The agent is a process of its own, so that the most memory it ever had is that of the flood and of nothing before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.acp import running
+from tests.support.links import PATIENCE
+from tests.support.mcp import all_dead, wire
+from tests.support.wire import memory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from tests.support.acp import Client
+
+pytestmark = pytest.mark.requirement("E3", "P7")
+
+MEGABYTES = 100
+
+TOO_LONG = "it sent a message of more than 16777216 bytes"
+
+AGENT = """
+import asyncio, json
+from holdfast import Agent
+from holdfast.errors import McpError
+
+agent = Agent("flooded")
+
+@agent.prompt
+async def answer(turn):
+    if turn.text == "hello":
+        await turn.say("hello")
+        return
+    flood = asyncio.ensure_future(turn.call_tool("flooder", "flood", json.loads(turn.text)))
+    echoes = 0
+    while not flood.done():
+        echoes += (await turn.session.mcp.call("it", "echo", {"text": "hi"})).text == "hi"
+    try:
+        end = (await flood).text
+    except McpError as e:
+        end = f"{type(e).__name__}: {e}"
+    await turn.say(json.dumps([echoes, end, [[it.name, it.state] for it in turn.session.mcp.servers]]))
+"""
+
+
+@asynccontextmanager
+async def flooded(tmp_path: Path) -> AsyncGenerator[tuple[Client, str]]:
+    """Start an agent that has loaded and done before all that it will do; give a client of it, and a quiet session."""
+    file, marks = tmp_path / "agent.py", tmp_path / "marks"
+    file.write_text(AGENT)
+    async with running(tmp_path / "store.db", str(file), session={"notices": {}}) as client:
+        other = await client.new(str(tmp_path))
+        await flood(client, await new(client, tmp_path), other, "nothing")
+        forget_peak(agent_of(client))
+        yield client, other
+    assert all_dead(marks) >= 4
+
+
+async def new(client: Client, tmp_path: Path, *manners: str) -> str:
+    """Make a session with a server that can flood and one that is well-behaved."""
+    marks = str(tmp_path / "marks")
+    servers = [wire(*manners, name="flooder", MARKS=marks), wire(name="it", MARKS=marks)]
+    return await client.new(str(tmp_path), mcpServers=servers)
+
+
+def agent_of(client: Client) -> int:
+    """The agent's pid; the transport has that of its guard."""
+    guard: int = vars(client.transport)["_child"].pid
+    (agent,) = Path(f"/proc/{guard}/task/{guard}/children").read_text().split()
+    return int(agent)
+
+
+def forget_peak(pid: int) -> int:
+    """Let the kernel forget how much memory a process once had; give how much it has."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return memory(pid, "VmHWM")
+
+
+async def flood(client: Client, session: str, other: str, of: str) -> tuple[int, int, str, dict[str, str]]:
+    """Let it flood. Give how often each of the two others were served meanwhile, its end, and how the servers are."""
+    client.forget()
+    turn = client.begin_prompt(session, json.dumps({"of": of, "megabytes": MEGABYTES}))
+    served = 0
+    async with asyncio.timeout(4 * PATIENCE):
+        while not turn.done():
+            served += await client.prompt(other, "hello") == "end_turn"
+        assert (await turn)["stopReason"] == "end_turn"
+    echoes, end, servers = json.loads(client.said().replace("hello", ""))
+    return echoes, served, end, dict(servers)
+
+
+def check_memory(client: Client, before: int, most: int) -> None:
+    grown = memory(agent_of(client), "VmHWM") - before
+    assert grown < most, f"it grew by {grown >> 20} MiB"
+
+
+async def test_a_flood_in_lines_is_borne(tmp_path: Path) -> None:
+    async with flooded(tmp_path) as (client, other):
+        session = await new(client, tmp_path)
+        for of in ("garbage", "messages", "progress", "answers", "requests", "stderr"):
+            before = forget_peak(agent_of(client))
+            echoes, served, end, servers = await flood(client, session, other, of)
+            check_memory(client, before, 8 << 20)
+            assert (of, end) == (of, "flooded")
+            assert servers == {"flooder": "ready", "it": "ready"}
+            assert echoes > 1
+            assert served > 1
+            assert not client.updates("notice")
+            assert all(len(it.get("title", "")) < 1_000 for it in client.updates("tool_call_update"))
+
+
+async def test_a_flood_without_an_end_of_line_is_cut_off_and_the_reason_is_seen(tmp_path: Path) -> None:
+    async with flooded(tmp_path) as (client, other):
+        session = await new(client, tmp_path)
+        before = forget_peak(agent_of(client))
+        echoes, _, end, servers = await flood(client, session, other, "one line")
+        check_memory(client, before, 40 << 20)  # 16 MiB are there twice for a moment
+        assert end.startswith("ServerUnavailable")
+        assert TOO_LONG in end
+        assert servers == {"flooder": "failed", "it": "ready"}
+        assert echoes > 0
+        (notice,) = client.updates("notice")
+        assert notice["title"] == "MCP server flooder is not available"
+        assert TOO_LONG in notice["description"]
+        assert client.updates("tool_call_update")[-1]["status"] == "failed"
+        assert TOO_LONG in json.dumps(client.updates("tool_call_update"))
+
+
+async def test_a_flood_before_the_first_answer_is_borne(tmp_path: Path) -> None:
+    async with flooded(tmp_path) as (client, other):
+        before = forget_peak(agent_of(client))
+        session = await new(client, tmp_path, "gush")
+        _, served, end, servers = await flood(client, session, other, "nothing")
+        check_memory(client, before, 8 << 20)
+        assert end == "flooded"
+        assert served > 1
+        assert servers == {"flooder": "ready", "it": "ready"}
