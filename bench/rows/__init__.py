@@ -12,6 +12,7 @@ from bench.rows import (
     items,
     lagging,
     long_line,
+    mcp_servers,
     receiving,
     replaying,
     round_trip,
@@ -40,6 +41,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     finding.SEARCH,
     idling.IDLE,
     items.APPEND,
+    mcp_servers.CONNECT,
     demo.DEMO_START,
     demo.DEMO_STREAM,
 )
