@@ -10,6 +10,7 @@ FRAMEWORKS_PINS := bench/frameworks.txt
 UV := $(shell command -v uv 2>/dev/null)
 NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
+TORTURES := fuzz mcp_cycles kill9 every_write power_loss eight_processes rename_race
 
 .PHONY: demo test bench torture fmt lock clean
 
@@ -28,9 +29,14 @@ bench: $(VENV)/.ready node_modules/.ready
 	-@$(MAKE) --no-print-directory $(FRAMEWORKS)/.ready || echo "the row 'items' will lack the other frameworks"
 	$(BIN)/python -m bench
 
-torture: $(VENV)/.ready
+# What takes too long for every day, one after the other; tests/torture/__init__.py says what and how much.
+torture: $(addprefix torture-,$(TORTURES))
+
+torture-fuzz: $(VENV)/.ready
 	$(BIN)/python -m tests.torture --inputs $(FUZZ)
-	$(BIN)/python -m tests.torture.mcp_cycles --cycles 1000
+
+torture-%: $(VENV)/.ready
+	$(BIN)/python -m tests.torture.$*
 
 fmt: $(VENV)/.ready
 	$(BIN)/ruff format .

@@ -1,5 +1,21 @@
-"""The fuzzer: `python -m tests.torture --inputs N`. Bytes that are nearly right, by the million, against a real peer.
+"""What takes too long for every day: `make torture` runs all of it, one after the other.
 
-After each group of lines the oracle (`tests.support.oracle`) says what was owed; the peer must have sent exactly that,
-and must still answer. A group is made from a number alone, so a failure can be repeated by its number.
+| | | |
+|---|---|---|
+| `python -m tests.torture` | 10,000,000 lines | bytes that are nearly right, against a real peer |
+| `python -m tests.torture.mcp_cycles` | 1,000 toolboxes | MCP servers that do their worst come and go |
+| `python -m tests.torture.kill9` | 10,000 kills | engines are killed at random moments |
+| `python -m tests.torture.every_write` | every call | an engine is killed at each call that changes a disk |
+| `python -m tests.torture.power_loss` | 20,000 losses | power is lost while a store is used |
+| `python -m tests.torture.eight_processes` | 60 seconds | eight processes use one store, some are killed |
+| `python -m tests.torture.rename_race` | 100,000 tries each | what is opened is swapped meanwhile |
+
+Each tells how far it has come on stderr, says in one last line how much it tried, what came of it and from which seed,
+and exits with another status than 0 if anything was wrong. `--help` tells how to do more, less, or the same again.
+`make torture-NAME` runs one of them (`torture-fuzz` the first), `make -k torture` the others too when one fails. What
+each of them does in short is among the tests.
+
+The first is the fuzzer. After each group of lines the oracle (`tests.support.oracle`) says what was owed; the peer must
+have sent exactly that, and must still answer. A group is made from a number alone, so a failure can be repeated by its
+number.
 """

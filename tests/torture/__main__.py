@@ -10,11 +10,11 @@ import logging
 import multiprocessing
 import os
 import sys
-import time
 from multiprocessing.sharedctypes import RawArray
 from typing import TYPE_CHECKING
 
 from tests.torture.inputs import GROUP_LINES
+from tests.torture.progress import Progress
 from tests.torture.trial import Trial, shrink
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def main() -> int:
 def _torture(inputs: int, seed: int, jobs: int) -> int:
     groups = -(-inputs // GROUP_LINES)
     done = RawArray(ctypes.c_longlong, jobs)
-    start = time.monotonic()
+    progress = Progress(inputs, "inputs")
     workers = [
         multiprocessing.Process(target=_work, args=(range(job, groups, jobs), seed, done, job)) for job in range(jobs)
     ]
@@ -54,19 +54,15 @@ def _torture(inputs: int, seed: int, jobs: int) -> int:
         worker.start()
     while alive := [worker for worker in workers if worker.is_alive()]:
         alive[0].join(2)
-        rate = sum(done) / (time.monotonic() - start)
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{sum(done):,} of {inputs:,} inputs, {rate:,.0f} a second, seed {seed} ")
-            sys.stderr.flush()
+        progress.tell(sum(done), f"{sum(done) / progress.seconds:,.0f} a second, seed {seed}")
         if any(worker.exitcode for worker in workers):
             for worker in workers:
                 worker.terminate()
     for worker in workers:
         worker.join()
     failed = any(worker.exitcode for worker in workers)
-    took = time.monotonic() - start
     how = "FAILED" if failed else "every one answered as owed"
-    sys.stdout.write(f"{sum(done)} inputs in {took:.0f} s, seed {seed}: {how}\n")
+    progress.close(f"{sum(done)} inputs in {progress.seconds:.0f} s, seed {seed}: {how}")
     return 1 if failed else 0
 
 

@@ -31,6 +31,7 @@ from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound
 from holdfast.model import Line, SessionState, event_in, fold, lines_of
 from holdfast.store import Changes, open_store
 from tests.support.stores import history, hits, info, logged, message, new, walk
+from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
     from holdfast.store import Claim, Claimed, Store
@@ -215,9 +216,11 @@ def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> 
         return subprocess.Popen(command, cwd=REPOSITORY)
 
     workers = [start(place) for place in range(processes)]
+    progress = Progress(seconds, "seconds")
     killed = 0
     try:
         while (left := until - time.time()) > 2:
+            progress.tell(seconds - left, f"{killed} killed")
             time.sleep(min(left, chance.uniform(0.1, 1.0)))
             place = chance.randrange(processes)
             workers[place].kill()
@@ -305,9 +308,9 @@ def main() -> int:
         return 0
     with TemporaryDirectory() as path:
         tally = asyncio.run(trial(Path(path), options.seconds, options.processes, options.seed))
-    print(f"{options.processes} processes, {options.seconds:.0f} s, seed {options.seed}: {tally}")
     for it in tally.wrong[:20]:
-        print(it)
+        print(it, file=sys.stderr)
+    print(f"{options.processes} processes, {options.seconds:.0f} s, seed {options.seed}: {tally}")
     return 1 if tally.wrong else 0
 
 

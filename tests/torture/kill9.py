@@ -22,6 +22,7 @@ import signal
 import sys
 import time
 import traceback
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -29,23 +30,35 @@ from typing import TYPE_CHECKING
 from tests.programs.streamer import stream
 from tests.support.sessions import ScriptedAgent, engine_at
 from tests.support.witness import Witness, decode, encode
+from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 PATIENCE = 10.0
 
 MEMORY = "/dev/shm"
 
+TALLY = b"tally "
+
 STORE_ROUNDS = 40
 """A store is used for so many rounds; then comes a new one, so that making one is interrupted too."""
 
 
+@dataclass(slots=True)
 class Tally:
-    """What happened in the rounds of one process."""
+    """What happened in the rounds of one process, or of all."""
 
-    def __init__(self) -> None:
-        self.rounds = self.seen = self.broken = self.recoveries_killed = self.failures = 0
+    rounds: int = 0
+    broken: int = 0
+    recoveries_killed: int = 0
+    seen: int = 0
+    failures: int = 0
+
+    @classmethod
+    def sum(cls, tallies: Iterable[Tally]) -> Tally:
+        """Put the tallies of several processes together."""
+        return cls(*map(sum, zip(*map(astuple, tallies), strict=True)))
 
     def __str__(self) -> str:
         return (
@@ -182,31 +195,35 @@ def lane(rounds: int, seed: int, fd: int) -> None:
                 if wrong:
                     tally.failures += 1
                     print(f"round {tally.rounds} of seed {seed}:\n{wrong}", file=sys.stderr, flush=True)
+                os.write(fd, TALLY + b"%d %d %d %d %d\n" % astuple(tally))
+                if wrong:
                     break
-    os.write(fd, f"{tally.rounds} {tally.broken} {tally.recoveries_killed} {tally.seen} {tally.failures}".encode())
 
 
-def torture(rounds: int, seed: int, jobs: int) -> Tally:
-    """Do the rounds, in so many processes side by side."""
-    lanes = [
-        fork(lambda fd, n=n: lane(rounds // jobs + (n < rounds % jobs), seed * 1_000 + n, fd)) for n in range(jobs)
-    ]
-    total = Tally()
-    for pid, fd in lanes:
-        said = read_to_the_end(fd)
-        os.waitpid(pid, 0)
-        try:
-            counts = [int(it) for it in said.split()]
-            done, broken, recoveries, seen, failures = counts
-        except ValueError:
-            print(said.decode(errors="replace"), file=sys.stderr)
-            done, broken, recoveries, seen, failures = 0, 0, 0, 0, 1
-        total.rounds += done
-        total.broken += broken
-        total.recoveries_killed += recoveries
-        total.seen += seen
-        total.failures += failures
-    return total
+def torture(rounds: int, seed: int, jobs: int, tell: Callable[[int], None] = lambda _: None) -> Tally:
+    """Do the rounds, in so many processes side by side; each says after every round how far it has come."""
+    lanes = {
+        fd: pid
+        for n in range(jobs)
+        for pid, fd in [fork(lambda fd, n=n: lane(rounds // jobs + (n < rounds % jobs), seed * 1_000 + n, fd))]
+    }
+    tallies = {fd: Tally() for fd in lanes}
+    said = dict.fromkeys(lanes, b"")
+    while lanes:
+        for fd in select.select(list(lanes), [], [])[0]:
+            chunk = os.read(fd, 1 << 16)
+            *lines, said[fd] = (said[fd] + chunk).split(b"\n")
+            for line in lines:
+                if line.startswith(TALLY):
+                    tallies[fd] = Tally(*map(int, line.removeprefix(TALLY).split()))
+                else:
+                    print(line.decode(errors="replace"), file=sys.stderr)
+            if not chunk:
+                os.close(fd)
+                _, status = os.waitpid(lanes.pop(fd), 0)
+                tallies[fd].failures += status != 0
+        tell(sum(it.rounds for it in tallies.values()))
+    return Tally.sum(tallies.values())
 
 
 def main() -> int:
@@ -220,9 +237,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     logging.disable()
-    started = time.monotonic()
-    tally = torture(options.rounds, options.seed, options.jobs)
-    print(f"{tally} ({time.monotonic() - started:.0f} s, seed {options.seed})")
+    progress = Progress(options.rounds, "kills")
+    tally = torture(options.rounds, options.seed, options.jobs, progress.tell)
+    progress.close(f"{tally} ({progress.seconds:.0f} s, seed {options.seed})")
     return 1 if tally.failures or tally.rounds < options.rounds else 0
 
 

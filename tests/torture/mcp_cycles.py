@@ -11,13 +11,16 @@ import gc
 import logging
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import McpError
 from tests.support.mcp import all_dead, hostile, open_files, toolbox
+from tests.torture.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MANNERS: tuple[tuple[str, ...], ...] = ((), ("garbage",), ("deaf",), ("family",), ("exit",), ("silent",), ("stderr",))
 
@@ -30,18 +33,16 @@ class Outcome(NamedTuple):
     files_after: int
 
 
-async def cycles(count: int, *, say: bool = False) -> Outcome:
+async def cycles(count: int, tell: Callable[[int], None] = lambda _: None) -> Outcome:
     """Open and close so many toolboxes, each in a way of its own; fails if a process is left."""
     with tempfile.TemporaryDirectory() as directory:
         marks = Path(directory, "marks")
         await _cycle(0, marks)  # what is loaded once stays open
         before, started = open_files(), 0
-        began = time.monotonic()
         for n in range(count):
             await _cycle(n, marks)
             started += _swept(marks)
-            if say and n % 20 == 0:
-                sys.stderr.write(f"\r{n} of {count}, {time.monotonic() - began:.0f} s, {open_files()} files open ")
+            tell(n + 1)
         gc.collect()
         return Outcome(started, before, open_files())
 
@@ -68,9 +69,21 @@ def main() -> int:
     parser.add_argument("--cycles", type=int, default=1_000, help="how often (default: %(default)s)")
     count: int = parser.parse_args().cycles
     logging.disable()
-    outcome = asyncio.run(cycles(count, say=True))
+    progress = Progress(count, "cycles")
+
+    def tell(done: int) -> None:
+        progress.tell(done, f"{open_files()} files open")
+
+    try:
+        outcome = asyncio.run(cycles(count, tell))
+    except AssertionError as e:
+        progress.close(f"mcp_cycles: FAILED, {e} ({progress.seconds:.0f} s, no seed: the order is always the same)")
+        return 1
     grown = outcome.files_after - outcome.files_before
-    sys.stdout.write(f"\n{count} cycles, {outcome.started} processes started, none left, {grown:+d} open files\n")
+    progress.close(
+        f"{count:,} cycles, {outcome.started:,} processes started, none left, {grown:+d} open files "
+        f"({progress.seconds:.0f} s, no seed: the order is always the same)"
+    )
     return 1 if grown > 0 else 0
 
 

@@ -19,7 +19,6 @@ import random
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import apsw
@@ -33,6 +32,7 @@ from holdfast.store.sqlite.turns import TurnFile
 from tests.support.disks import ForgetfulDisk
 from tests.support.scratch import scratch
 from tests.support.stores import history, info, logged, message, prompt
+from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 # pyright: reportUnknownMemberType=false
 
 NAME = "s.db"
+LIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,19 +325,21 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    began = perf_counter()
+    progress = Progress(options.rounds, "losses of power")
     lost: list[str] = []
     done = 0
     while done < options.rounds:
         some = min(500, options.rounds - done)
-        lost += asyncio.run(trial(some, options.seed + done))
+        for it in asyncio.run(trial(some, options.seed + done)):
+            lost.append(it)
+            print(f"{it}\nagain: --rounds {some} --seed {options.seed + done}", file=sys.stderr, flush=True)
         done += some
-        print(f"{done} losses of power, {len(lost)} of them lost something, {perf_counter() - began:.0f} s", flush=True)
-    for it in lost[:20]:
-        print(it)
-    pretended = asyncio.run(trial(200, options.seed, lies=True))
-    print(f"on a disk that only pretends to sync: {len(pretended)} of 200 lost something")
+        progress.tell(done, f"{len(lost)} of them lost something")
+    pretended = asyncio.run(trial(LIES, options.seed, lies=True))
+    progress.close(
+        f"{done:,} losses of power, {len(lost):,} of them lost something; on a disk that only pretends to sync "
+        f"{len(pretended)} of {LIES} did ({progress.seconds:.0f} s, seed {options.seed})"
+    )
     return 1 if lost or not pretended else 0
 
 
