@@ -135,7 +135,7 @@ async def test_a_server_without_handshakes_is_spoken_to_without() -> None:
 async def test_tools_resources_and_prompts_of_all_servers_are_listed_under_their_names() -> None:
     async with toolbox(hostile(name="a"), hostile(name="b")) as box:
         tools = await box.tools()
-        assert len(tools) == 32  # in two pages each
+        assert len(tools) == 34  # in two pages each
         assert {(it.server, it.name) for it in tools} >= {("a", "echo"), ("b", "echo"), ("a", "roots")}
         assert [(it.server, it.uri) for it in await box.resources()] == [("a", "test://a"), ("b", "test://a")]
         assert await box.read("b", "test://a") == [{"uri": "test://a", "text": "read"}]
@@ -199,6 +199,31 @@ async def test_progress_is_heard_and_starts_the_clock_again() -> None:
     assert heard[-1] == Progress(3, 3, "step 3")
     assert str(heard[-1]) == "3/3 step 3"
     assert len(heard) == 8
+
+
+@pytest.mark.requirement("E4")
+async def test_who_is_slow_to_hear_of_progress_hears_the_first_and_the_latest_and_holds_nobody() -> None:
+    heard: list[float] = []
+    listening, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hear(progress: Progress) -> None:
+        heard.append(progress.done)
+        listening.set()
+        await go_on.wait()
+
+    async with toolbox(hostile()) as box:
+        hurrying = asyncio.ensure_future(box.call("it", "hurry", {"steps": 50}, on_progress=hear))
+        async with asyncio.timeout(PATIENCE):
+            await listening.wait()
+        assert (await box.call("it", "echo", {"text": "after all 50"})).text == "after all 50"
+        assert heard == [0]
+        go_on.set()
+        async with asyncio.timeout(PATIENCE):
+            while len(heard) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await box.call("it", "echo")
+        assert (await hurrying).text == "done"
+    assert heard == [0, 49]
 
 
 @pytest.mark.requirement("E4")

@@ -19,8 +19,8 @@ from typing import Any
 MANNERS = frozenset(sys.argv[1:])
 
 TOOLS = (
-    "echo", "env", "cwd", "wait", "progress", "creep", "crash", "flood", "long", "fail", "refuse", "elicit", "visit",
-    "nag", "roots", "whisper",
+    "echo", "env", "cwd", "wait", "progress", "creep", "hurry", "crash", "flood", "long", "fail", "refuse", "elicit",
+    "visit", "nag", "roots", "whisper",
 )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def hear(message: dict[str, Any]) -> None:
                 refuse(message["id"], -32601, "no such method")
 
 
-def call(id_: Any, params: dict[str, Any]) -> None:
+def call(id_: Any, params: dict[str, Any]) -> None:  # noqa: PLR0915
     arguments: dict[str, Any] = params.get("arguments", {})
     match params["name"]:
         case "echo":
@@ -155,6 +155,12 @@ def call(id_: Any, params: dict[str, Any]) -> None:
             for n in range(5):
                 tell_progress(params, n, None, None)
                 time.sleep(0.2)
+            done(id_, "done")
+        case "hurry":
+            for n in range(int(arguments["steps"])):
+                tell_progress(params, n, None, None)
+            for _ in range(2):
+                hear(json.loads(sys.stdin.readline()))  # something else first
             done(id_, "done")
         case "crash":
             sys.stderr.write(f"I had {os.environ.get('KEY')} and it broke me\n")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.mcp.servers import StdioServer
     from holdfast.mcp.values import Limits
-    from holdfast.transport import Line, ProcessTransport
+    from holdfast.transport import Line, Transport
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ async def open_pipes(server: StdioServer, cwd: str, limits: Limits, watch: Proce
 class Pipes:
     """Both streams in one: what is sent goes to the transport at once, what arrives waits until it is asked for."""
 
-    def __init__(self, transport: ProcessTransport, watch: ProcessWatch) -> None:
+    def __init__(self, transport: Transport, watch: ProcessWatch) -> None:
         self._transport = transport
         self._watch = watch
         self._lines: deque[bytes] = deque()

@@ -83,14 +83,25 @@ class Toolbox:
         connection = self._get(server)
 
         async def work(link: Link, alive: Callable[[], None]) -> tuple[ToolResult, bool]:
-            over = False
+            over = telling = False
+            latest: Progress | None = None
 
             async def heard(progress: Progress) -> None:
+                """Tell one after the other; who is slow to listen misses what is outdated by then."""
+                nonlocal latest, telling
                 if over:  # the SDK may tell of it later than of the result
                     return
                 alive()
-                if on_progress is not None:
-                    await on_progress(progress)
+                latest = progress
+                if telling or on_progress is None:
+                    return
+                telling = True
+                try:
+                    while latest is not None and not over:
+                        now, latest = latest, None
+                        await on_progress(now)
+                finally:
+                    telling = False
 
             try:
                 return await link.call(tool, dict(arguments or {}), heard)
