@@ -61,6 +61,22 @@ async def test_a_command_that_is_not_there_fails_that_server_only(command: str) 
 
 
 @pytest.mark.requirement("E2")
+@pytest.mark.parametrize("command", ["./relative", "bin/relative"])
+async def test_a_command_that_is_a_relative_path_is_refused_although_it_is_there(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To whom would it be relative? Not to the session's directory, in which anybody may have put something."""
+    program = tmp_path / command
+    program.parent.mkdir(exist_ok=True)
+    program.symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    async with toolbox(StdioServer("it", command, hostile().args), cwd=tmp_path) as box:
+        (status,) = await box.ready()
+        assert status.state == "failed"
+        assert "a command is absolute, or a name to be found on PATH" in (status.reason or "")
+
+
+@pytest.mark.requirement("E2")
 async def test_a_command_is_found_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent) + ":" + os.environ["PATH"])
     server = StdioServer("it", Path(sys.executable).name, hostile().args)
@@ -72,14 +88,19 @@ async def test_a_command_is_found_on_the_path(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.requirement("E3")
-async def test_servers_connect_at_once_and_one_that_hangs_fails_alone(file: Path) -> None:
+async def test_servers_connect_at_once(file: Path) -> None:
+    servers = [hostile(name=str(n), MARKS=str(file), TOGETHER="3") for n in range(3)]
+    async with toolbox(*servers) as box:
+        assert [it.state for it in await box.ready()] == ["ready"] * 3
+
+
+@pytest.mark.requirement("E3")
+async def test_servers_that_hang_fail_alone(file: Path) -> None:
     servers = [hostile("silent", name=f"silent{n}", MARKS=str(file)) for n in range(3)]
-    before = time.monotonic()
     async with toolbox(*servers, hostile(), limits=QUICK._replace(start=1.0)) as box:
         assert (await box.call("it", "echo", {"text": "hi"})).text == "hi"
         states = await box.ready()
         assert [it.state for it in states] == ["failed"] * 3 + ["ready"]
-        assert time.monotonic() - before < 5
         assert "not ready within 1 s" in (states[0].reason or "")
         assert sorted(box.fails()) == ["silent0", "silent1", "silent2"]
         assert {it.server for it in await box.tools()} == {"it"}
@@ -275,11 +296,11 @@ async def test_calls_side_by_side_are_answered_each_with_its_own() -> None:
 
 
 @pytest.mark.requirement("E4")
-async def test_all_who_wait_for_a_server_that_dies_are_told() -> None:
-    async with toolbox(hostile()) as box:
+async def test_all_who_wait_for_a_server_that_dies_are_told(file: Path) -> None:
+    async with toolbox(hostile(MARKS=str(file))) as box:
         await box.ready()
         waiting = [asyncio.ensure_future(box.call("it", "wait")) for _ in range(5)]
-        await asyncio.sleep(0.05)
+        await written(file, "\n" + "0\n" * 5)
         with pytest.raises(ServerUnavailable):
             await box.call("it", "crash")
         for failure in await asyncio.gather(*waiting, return_exceptions=True):
@@ -395,7 +416,7 @@ async def test_closing_ends_calls_and_cannot_be_undone(file: Path) -> None:
     async with toolbox(hostile(MARKS=str(file))) as box:
         await box.ready()
         call = asyncio.ensure_future(box.call("it", "wait"))
-        await asyncio.sleep(0.05)
+        await written(file, "\n0\n")
         await box.close()
         with pytest.raises(ServerUnavailable, match="closed"):
             await call

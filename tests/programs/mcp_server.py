@@ -28,6 +28,8 @@ def main() -> None:
     mark(os.getpid())
     if "family" in MANNERS:
         have_children()
+    while len(Path(os.environ.get("MARKS", os.devnull)).read_text().split()) < int(os.environ.get("TOGETHER", "0")):
+        time.sleep(0.01)  # none begins before all are there
     if "deaf" in MANNERS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "exit" in MANNERS:
