@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import time
@@ -247,18 +248,24 @@ class SqliteStore:
 
     async def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
         n = (await self._reader.run(lambda db: rows.find_session(db, session)))[0]
-        line, size = 0, FIRST_READ_BYTES
-        while line < lines:
+        ahead: asyncio.Task[tuple[int, list[bytes]]] | None = None
 
-            def work(db: Database, at: tuple[int, int, int] = (line, lines, size)) -> tuple[int, list[bytes]]:
-                return segments.read_some(db, n, *at)
+        async def some(line: int, size: int = READ_BYTES) -> tuple[int, list[bytes]]:
+            return await self._reader.run(lambda db: segments.read_some(db, n, line, lines, size))
 
-            line, bodies = await self._reader.run(work)
-            if not bodies:
-                await self.get(session)  # it may have been deleted meanwhile
-                return
-            yield bodies
-            size = READ_BYTES
+        line, bodies = await some(0, FIRST_READ_BYTES)
+        try:
+            while bodies:
+                yield bodies  # the first leaves before more is read; from then on the next is read meanwhile
+                if line >= lines:
+                    return
+                line, bodies = await (ahead or some(line))
+                ahead = asyncio.create_task(some(line), name="read ahead") if line < lines else None
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+                await asyncio.gather(ahead, return_exceptions=True)
+        await self.get(session)  # it ends too early: it may have been deleted meanwhile
 
     async def search(self, words: str, *, cwd: str | None, limit: int) -> list[Hit]:
         return await self._reader.run(lambda db: search.find(db, words, cwd, limit))
