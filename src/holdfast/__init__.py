@@ -1,8 +1,8 @@
 """Holdfast gives every ACP agent sessions that hold.
 
 `Agent` declares an agent, `Turn` is what its handler gets; `connect` talks to any agent, in a `Connection` with its
-`ClientSession`s; `holdfast.errors` has every exception. Names are loaded when
-they are first used, so that whoever needs a part does not wait for the rest.
+`ClientSession`s; `holdfast.errors` has every exception. Names are loaded when they are first used, so that whoever
+needs a part does not wait for the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HOMES = {
     "Session": "holdfast.agent.session",
     "ToolCall": "holdfast.agent.tools",
     "Turn": "holdfast.agent.turn",
-    "connect": "holdfast.client.connect",
+    "connect": "holdfast.client.connecting",
 }
 
 

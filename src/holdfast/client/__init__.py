@@ -31,7 +31,7 @@ What the agent asks of us is refused unless `connect` is told otherwise:
 Nothing here knows stores or engines; an agent of this process is served by `inside`, which is loaded only then.
 """
 
-from holdfast.client.connect import connect
+from holdfast.client.connecting import connect
 from holdfast.client.connection import About, Connection, Listed
 from holdfast.client.session import ClientSession, Prompting, Updates
 
