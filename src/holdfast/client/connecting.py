@@ -27,6 +27,9 @@ ProtocolChoice: TypeAlias = Literal["auto", 1, 2]
 
 LIMITS = Limits(linger=0.1, end_grace=1.0, flush=0.3)
 
+PATIENCE = 2.0
+"""An agent has so many seconds to exit once its input has ended, and as many again once it is asked to terminate."""
+
 REFUSED = frozenset({-32022, -32600, -32602})
 """How agents of version 1 refuse to be asked for version 2, those that do not simply answer in theirs."""
 
@@ -90,11 +93,12 @@ async def _open(
     words = [os.fspath(cast("str | Path", it)) for it in command]
     whole = None if env is None else {**os.environ, **env}
     try:
-        return await spawn(*words, cwd=cwd, env=whole, on_stderr=cast("Any", stderr)), _nothing_more
+        started = await spawn(*words, cwd=cwd, env=whole, patience=PATIENCE, on_stderr=cast("Any", stderr))
     except UsageError as e:
         if len(words) == 1 and " " in words[0]:
             e.add_note("Give the words of a command one by one, as in `connect(*shlex.split(command))`")
         raise
+    return started, _nothing_more
 
 
 async def _nothing_more() -> None: ...

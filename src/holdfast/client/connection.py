@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from holdfast.client.session import PATIENCE, ClientSession
+from holdfast.client.session import ClientSession
 from holdfast.errors import ConnectionLost, InvalidAnswer, InvalidParams, RemoteError, UsageError
 from holdfast.peer import Routes
 
@@ -171,12 +171,6 @@ class Connection:
 
     async def close_session(self, session: ClientSession) -> None:
         """End a conversation; see `ClientSession.close`."""
-        try:
-            if session.running and self._lost is None:
-                async with asyncio.timeout(PATIENCE):
-                    await session.cancel()
-        except TimeoutError:
-            log.warning("The agent does not stop its turn in session %s", session.id)
         try:
             if self.can("close") and self._lost is None:
                 await self.request("session/close", {"sessionId": session.id})

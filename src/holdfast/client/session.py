@@ -156,8 +156,13 @@ class ClientSession:
 
     async def close(self) -> None:
         """End the conversation: what the agent does in it is cancelled, what it has stored stays."""
-        if not self.closed:
-            await self._connection.close_session(self)
+        if self.closed:
+            return
+        if (turn := self._current()) is not None:
+            self._stop(turn)
+            with suppress(UsageError):
+                await self._wait_for_end(turn)
+        await self._connection.close_session(self)
 
     # Inside
 

@@ -180,7 +180,7 @@ class Lowering:
             lowered["content"] = self._whole_content(key)
         if is_new and "title" in update:
             yield {"sessionUpdate": "tool_call", **lowered}
-        elif len(lowered) > 1:
+        elif is_new or len(lowered) > 1:
             yield {"sessionUpdate": "tool_call_update", **lowered}
         call.final = lowered.get("status") in FINAL
         if call.final and not call.terminals:

@@ -1,0 +1,44 @@
+"""Agents for tests of the client library to connect to, and what such tests look at."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import holdfast
+from tests.support.links import PROGRAMS
+from tests.support.updates import encoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractAsyncContextManager
+
+    from holdfast.client import Connection
+    from holdfast.model import Event, History
+
+
+def odd(*habits: str, **settings: Any) -> AbstractAsyncContextManager[Connection]:
+    """Connect to an agent with odd habits."""
+    return holdfast.connect(sys.executable, PROGRAMS / "odd_agent.py", *habits, **settings)
+
+
+def demo(*arguments: str, **settings: Any) -> AbstractAsyncContextManager[Connection]:
+    """Connect to the demo agent in a process of its own."""
+    return holdfast.connect(sys.executable, "-m", "holdfast", "run", "demo", *arguments, **settings)
+
+
+def said(history: History | Iterable[Event]) -> list[tuple[str, str]]:
+    """Give what was said, and by whom."""
+    if not isinstance(history, holdfast.model.History):
+        events, history = history, holdfast.model.History()
+        for event in events:
+            history.apply(event)
+    return [(it.entity, it.text()) for it in history if it.entity in {"user_message", "agent_message", "agent_thought"}]
+
+
+def comparable(history: History, *, user_ids: bool = True) -> list[bytes]:
+    """Give all that a history knows; without the ids of the user's messages where they cannot be known."""
+    updates = list(history.updates())
+    if not user_ids:
+        updates = [{**it, "messageId": ""} if it["sessionUpdate"] == "user_message" else it for it in updates]
+    return [encoded(it) for it in updates]
