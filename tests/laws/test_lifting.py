@@ -176,31 +176,16 @@ anything = st.recursive(
 )
 
 
+NAMES = (
+    "messageId", "content", "toolCallId", "title", "status", "entries", "plan", "planId", "configOptions", "_meta",
+    "availableCommands", "currentModeId", "terminalId", "data", "output", "used", "size", "state", "summary",
+)  # fmt: skip
+
+
 @settings(max_examples=300)
 @given(
     st.dictionaries(
-        st.sampled_from(
-            [
-                "messageId",
-                "content",
-                "toolCallId",
-                "title",
-                "status",
-                "entries",
-                "plan",
-                "planId",
-                "configOptions",
-                "availableCommands",
-                "currentModeId",
-                "_meta",
-                "terminalId",
-                "data",
-                "output",
-                "used",
-                "size",
-                "state",
-            ]
-        ),  # fmt: skip
+        st.sampled_from(NAMES),
         anything,
         max_size=5,
     ),

@@ -85,7 +85,7 @@ class Odd:
         if "has a daemon" in HABITS:
             subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL)
         while (message := self.read()) is not None:
-            if "id" in message and "method" in message:
+            if "id" in message and "method" in message and "says nothing" not in HABITS:
                 method = getattr(self, message["method"].replace("/", "_"), None)
                 if method is None:
                     self.refuse(message["id"], -32601, "what?")
@@ -102,8 +102,8 @@ class Odd:
             about = {"name": "odd", "version": "2"}
             self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": {"fork": {}}}})
         else:
-            offered = {"list": {}, "resume": {}, "fork": {}, "delete": {}}
-            capabilities = {"loadSession": True, "sessionCapabilities": offered}
+            offered: Message = {"list": {}, "resume": {}, "fork": {}, "delete": {}}
+            capabilities: Message = {"loadSession": True, "sessionCapabilities": offered}
             version = asked if "echoes the version" in HABITS else 1
             self.answer(
                 id_,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import holdfast
+from holdfast.model import History
 from tests.support.links import PROGRAMS
 from tests.support.updates import encoded
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from holdfast.client import Connection
-    from holdfast.model import Event, History
+    from holdfast.model import Event
 
 
 def odd(*habits: str, **settings: Any) -> AbstractAsyncContextManager[Connection]:
@@ -27,13 +30,27 @@ def demo(*arguments: str, **settings: Any) -> AbstractAsyncContextManager[Connec
     return holdfast.connect(sys.executable, "-m", "holdfast", "run", "demo", *arguments, **settings)
 
 
-def said(history: History | Iterable[Event]) -> list[tuple[str, str]]:
+def processes_with(token: str) -> list[str]:
+    """Find the processes that were started with a word in their command."""
+    found: list[str] = []
+    for it in Path("/proc").iterdir():
+        with suppress(OSError):
+            if it.name.isdigit() and token.encode() in (it / "cmdline").read_bytes().split(b"\0"):
+                found.append(it.name)
+    return found
+
+
+def said(history: History) -> list[tuple[str, str]]:
     """Give what was said, and by whom."""
-    if not isinstance(history, holdfast.model.History):
-        events, history = history, holdfast.model.History()
-        for event in events:
-            history.apply(event)
     return [(it.entity, it.text()) for it in history if it.entity in {"user_message", "agent_message", "agent_thought"}]
+
+
+def folded(events: Iterable[Event]) -> History:
+    """Fold events into a history."""
+    history = History()
+    for event in events:
+        history.apply(event)
+    return history
 
 
 def comparable(history: History, *, user_ids: bool = True) -> list[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
+
 from tests.support.updates import metas, objects, text, values
 
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 ids = st.sampled_from(["a", "b", "é\n\U0001f600", "\\"])
 
-unknown: st.SearchStrategy[Update] = st.just({}) | st.dictionaries(
+nothing: Update = {}
+unknown: st.SearchStrategy[Update] = st.just(nothing) | st.dictionaries(
     st.sampled_from(["x", "é", "_mine", "newText2", "capability"]), values.filter(lambda it: it is not None), max_size=2
 )
 """Members the schema does not name; of those null says nothing in version 1."""

@@ -258,9 +258,8 @@ class Connection:
 
     async def _open_known(self, session_id: str, method: str, params: Update, roots: Update) -> ClientSession:
         """Open a session whose name is known, so that nothing it is told of it can be too early."""
-        before = self._sessions.get(session_id)
-        if before is not None and before.running:
-            raise UsageError(f"session {session_id} is open here, and its turn is running: cancel or close it first")
+        if (before := self._sessions.get(session_id)) is not None:
+            await before.settle()
         session = await self._register(session_id, roots)
         try:
             answer = await self.request(method, params)

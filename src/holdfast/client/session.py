@@ -177,14 +177,18 @@ class ClientSession:
             if (turn := self._current()) is not None:
                 turn.see(event)
 
-    async def begin(self, blocks: Sequence[Update]) -> Turn:
-        """Begin a turn; wait for the end of one that was left before."""
-        while (before := self._current()) is not None:
-            if not before.abandoned:
+    async def settle(self) -> None:
+        """Wait for the end of a turn that was left; refuse to wait for one that somebody looks at."""
+        while (turn := self._current()) is not None:
+            if not turn.abandoned:
                 raise UsageError(
                     "a turn of this session is running: go to its end, leave it, or `await session.cancel()` first"
                 )
-            await self._wait_for_end(before)
+            await self._wait_for_end(turn)
+
+    async def begin(self, blocks: Sequence[Update]) -> Turn:
+        """Begin a turn."""
+        await self.settle()
         self._check_open()
         turn = self._turn = Turn(self._connection.peer, self.lifting, self.id, blocks)
         self.apply(self.lifting.said(blocks))

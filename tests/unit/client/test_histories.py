@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.client import Connection
+    from holdfast.client.connecting import ProtocolChoice
     from holdfast.model import Elicitation
 
 EVERYTHING = [
@@ -56,7 +57,7 @@ def watched(agent: Connection, session: holdfast.ClientSession) -> list[bytes]:
 
 @pytest.mark.requirement("B6", "B8", "B11")
 @versions
-async def test_who_watched_and_who_loads_later_hold_the_same_history(protocol: int, tmp_path: Path) -> None:
+async def test_who_watched_and_who_loads_later_hold_the_same_history(protocol: ProtocolChoice, tmp_path: Path) -> None:
     async with demo(
         "--store", str(tmp_path / "db"), protocol=protocol, permissions="allow", questions=fill_in
     ) as agent:
@@ -84,7 +85,7 @@ async def test_in_the_other_version_the_conversation_is_the_same(tmp_path: Path)
 
 
 @versions
-async def test_a_fork_and_a_session_that_goes_on_have_the_same_past(protocol: int, tmp_path: Path) -> None:
+async def test_a_fork_and_a_session_that_goes_on_have_the_same_past(protocol: ProtocolChoice, tmp_path: Path) -> None:
     async with holdfast.connect(demo_agent, protocol=protocol) as agent:
         session = await agent.new_session(tmp_path)
         await session.prompt("one")
@@ -100,7 +101,7 @@ async def test_a_fork_and_a_session_that_goes_on_have_the_same_past(protocol: in
 
 
 @versions
-async def test_a_session_that_was_resumed_has_no_past_but_a_present(protocol: int, tmp_path: Path) -> None:
+async def test_a_session_that_was_resumed_has_no_past_but_a_present(protocol: ProtocolChoice, tmp_path: Path) -> None:
     async with holdfast.connect(demo_agent, store=tmp_path / "db", protocol=protocol) as agent:
         session = await agent.new_session(tmp_path)
         await session.set_mode("auto")
