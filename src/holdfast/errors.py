@@ -17,6 +17,7 @@
     │   │       └── StoreTooNew     …because a newer Holdfast wrote it
     │   ├── AuthRequired        -32000  log in first
     │   ├── SessionNotFound     -32002
+    │   ├── FileMissing         -32002  the file is not there
     │   ├── UnsupportedVersion  -32022
     │   └── RequestCancelled    -32800
     ├── RemoteError           they refused what we asked: `code`, `message`, `data`
@@ -133,6 +134,12 @@ class SessionNotFound(RequestError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"There is no session {session_id[:100]!r}", {"sessionId": session_id})
+
+
+class FileMissing(RequestError):
+    """There is no such file: what an agent that asks a client for one is told."""
+
+    code = -32002
 
 
 class RequestCancelled(RequestError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from holdfast.model.kinds import OPAQUE, RULES
+from holdfast.model.wording import one_line
 
 if TYPE_CHECKING:
     from holdfast.model.kinds import Rule
@@ -35,6 +36,9 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     def update(self) -> Update:
         """Decode the body."""
         return msgspec.json.decode(self.body)
+
+    def __str__(self) -> str:
+        return one_line(self.update())
 
 
 class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):

@@ -103,8 +103,17 @@ class Peer:
     that mostly asks. `routes` may be replaced while it runs: the next message sees the new ones.
     """
 
-    def __init__(self, transport: Transport, routes: Routes, *, limits: Limits | None = None) -> None:
+    def __init__(
+        self, transport: Transport, routes: Routes, *, limits: Limits | None = None, answers_noise: bool = True
+    ) -> None:
+        """`answers_noise` says whether what is no message at all is answered with an error, as JSON-RPC has it.
+
+        Programs that print to their stdout know nothing of answers; whoever starts some had better not give any.
+        """
         self.routes = routes
+        self.on_lost: Callable[[ConnectionLost], None] | None = None
+        """Is told once that no answer will come any more, after all that came before it was handled."""
+        self._answers_noise = answers_noise
         self._transport = transport
         self._limits = limits or Limits()
         self._observers: list[Observer] = []
@@ -277,6 +286,9 @@ class Peer:
         for pending in self._pending.values():
             if not pending.future.done():
                 pending.future.set_exception(self._lost())
+        told, self.on_lost = self.on_lost, None
+        if told is not None:
+            told(self._lost())
 
     def _lost(self) -> ConnectionLost:
         return self._reason or ConnectionLost("the connection has ended")
@@ -302,8 +314,10 @@ class Peer:
                 answer = BatchAnswer(owed, self._send).add
                 self._unread += FRAME_BYTES * len(frame.messages)
                 inbox.extend(Entry(it, answer) for it in frame.messages if not self._overtakes(it))
-            elif type(frame) is Malformed:
-                if seen.strip(b" \t\r"):  # a blank line says nothing
+            elif type(frame) is Malformed or (type(frame) is Invalid and frame.id is None and not frame.to_us):
+                if not self._answers_noise:
+                    log.info("Something came that is no message: %r", seen[:200])
+                elif seen.strip(b" \t\r"):  # a blank line says nothing
                     inbox.append(frame)
             elif not self._overtakes(frame):
                 if nothing_before and not inbox and self._at_once(frame):

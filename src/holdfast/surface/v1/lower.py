@@ -36,7 +36,8 @@ UNSAID = frozenset({"state_update", "_holdfast/turn_end"})
 STATUS = {"cancelled": "failed", "paused": "in_progress"}
 FINAL = frozenset({"completed", "failed"})
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"})
-CALL = ("toolCallId", "title", "name", "kind", "status", "locations", "rawInput", "rawOutput", "_meta")
+NOT_OF_A_CALL = frozenset({"sessionUpdate", "content", "capabilities"})
+NOT_OF_A_DIFF = frozenset({"changes", "patch"})
 
 TERMINAL_BYTES = 64 << 10
 """How much of a terminal's output is shown, the last of it."""
@@ -131,16 +132,16 @@ class Lowering:
             self._terminal(update)
         elif kind == "plan_update" and update["plan"].get("type") == "items":
             entries = [it for it in update["plan"]["entries"] if it.get("status") != "cancelled"]
-            yield {"sessionUpdate": "plan", "entries": entries}
+            yield {**_without(update, "plan"), "sessionUpdate": "plan", "entries": entries}
         elif kind == "plan_removed":
-            yield {"sessionUpdate": "plan", "entries": []}
+            yield {**_without(update, "planId"), "sessionUpdate": "plan", "entries": []}
         elif kind == "config_option_update":
             if options := lower_options(update, self._client):
-                yield {"sessionUpdate": kind, "configOptions": options}
+                yield {**update, "configOptions": options}
             if (mode := modes(update)) is not None:
                 yield {"sessionUpdate": "current_mode_update", "currentModeId": mode["currentModeId"]}
         elif kind == "available_commands_update":
-            yield {"sessionUpdate": kind, "availableCommands": lower_commands(update)}
+            yield {**update, "availableCommands": lower_commands(update)}
         elif self._client.wants(kind):
             yield update
         elif kind not in UNSAID and kind not in self._unsaid:
@@ -170,6 +171,7 @@ class Lowering:
             return
         if "content" in update:
             call.items = []
+            self._dirty[key] = None
             for item in update["content"] or ():
                 self._add(key, call, item)
         lowered = lower_members(update)
@@ -177,7 +179,7 @@ class Lowering:
             lowered["content"] = self._whole_content(key)
         if is_new and "title" in update:
             yield {"sessionUpdate": "tool_call", **lowered}
-        elif len(lowered) > 1:
+        elif is_new or len(lowered) > 1:
             yield {"sessionUpdate": "tool_call_update", **lowered}
         call.final = lowered.get("status") in FINAL
         if call.final and not call.terminals:
@@ -213,7 +215,7 @@ class Lowering:
         if item.get("type") == "content":
             yield item
         elif item.get("type") == "diff" and "newText" in item:
-            yield {name: item[name] for name in ("type", "path", "oldText", "newText", "_meta") if name in item}
+            yield {name: value for name, value in item.items() if name not in NOT_OF_A_DIFF}
         elif item.get("type") == "terminal" and (output := self._terminals.get(item["terminalId"])):
             text = output.decode(errors="replace")
             yield {"type": "content", "content": {"type": "text", "text": f"```\n{text.rstrip()}\n```"}}
@@ -221,9 +223,13 @@ class Lowering:
 
 def lower_members(update: Update) -> Update:
     """Say what is known of a tool call, but for its content."""
-    call = {name: update[name] for name in CALL if name in update}
+    call = {name: value for name, value in update.items() if name not in NOT_OF_A_CALL}
     if "status" in call:
         call["status"] = STATUS.get(call["status"], call["status"])
     if "kind" in call and call["kind"] not in KINDS:
         call["kind"] = "other"
     return call
+
+
+def _without(update: Update, name: str) -> Update:
+    return {other: value for other, value in update.items() if other != name}

@@ -1,12 +1,13 @@
-"""Questions to a version 2 client, and its answers."""
+"""Questions to a version 2 client, and its answers: `Asks` puts them, `read_permission` and the rest are put to."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from holdfast.model import Answer, Elicitation, Filled, Permission
+from holdfast.errors import InvalidParams
+from holdfast.model import Answer, Elicitation, Filled, Permission, PermissionOption
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -59,3 +60,46 @@ class _PermissionAnswer(msgspec.Struct):
 
 _read_permission = msgspec.json.Decoder(_PermissionAnswer).decode
 _read_filled = msgspec.json.Decoder(Filled).decode
+
+
+# What a client is asked
+
+
+def read_permission(params: Update) -> Permission:
+    """Take a question for permission; one without options that can be chosen has none."""
+    title, subject = params.get("title"), params.get("subject")
+    call: Any = cast("Update", subject).get("toolCall") if isinstance(subject, dict) else None
+    if not isinstance(title, str):
+        raise InvalidParams("title must be a string")
+    options = [_option(it) for it in cast("list[Any]", params.get("options") or ())]
+    about: Update = cast("Update", call) if isinstance(call, dict) else {}
+    return Permission(title, about, tuple(it for it in options if it is not None))
+
+
+def _option(it: Any) -> PermissionOption | None:
+    match it:
+        case {"optionId": str(id_), "name": str(name), "kind": str(kind)}:
+            return PermissionOption(id_, name, cast("Any", kind))
+        case _:
+            return None
+
+
+def permission_answer(chosen: PermissionOption | None) -> Update:
+    """Answer a question for permission."""
+    if chosen is None:
+        return {"outcome": {"outcome": "cancelled"}}
+    return {"outcome": {"outcome": "selected", "optionId": chosen.id}}
+
+
+def read_elicitation(params: Update) -> Elicitation:
+    """Take a question that a form or an address answers."""
+    mode = params.get("mode")
+    if mode not in ("form", "url"):
+        raise InvalidParams("mode must be form or url")
+    return Elicitation(mode, {name: value for name, value in params.items() if name != "sessionId"})
+
+
+def elicitation_answer(filled: Filled) -> Update:
+    """Answer such a question."""
+    answer: Update = {"action": filled.action}
+    return answer if filled.content is None else {**answer, "content": filled.content}

@@ -1,0 +1,38 @@
+"""Drive any ACP agent from Python, in either protocol version.
+
+::
+
+    async with holdfast.connect("gemini", "--acp") as agent:            # a command; or an `Agent` of this process
+        session = await agent.new_session(cwd=Path.cwd())
+        async for update in session.prompt("Explain this repo"):        # ends with the turn
+            print(update)
+        print(session.history.markdown())
+        async for info in agent.sessions():
+            print(info.id, info.title)
+
+- `connect(*command)` starts the agent and asks it for version 2; one that answers in version 1 is spoken to in that.
+  What is at the end of the `async with` still running is ended, the agent's process and its children with it.
+- `Connection` is the agent: `agent` (its name), `protocol`, `capabilities`, `can("load")`, `auth_methods`,
+  `authenticate`, `new_session`, `load`, `resume`, `fork`, `sessions`, `delete`.
+- `ClientSession` is one conversation: `prompt`, `ask_text`, `cancel`, `updates`, `history`, `title`, `mode`/`modes`,
+  `model`/`models`, `options`, `commands`, `usage`, `set_mode`, `set_model`, `set_option`, `fork`, `close`.
+- `Prompting` is a turn: iterate over it for updates, or `await` it for its stop reason. Leaving it early (``break``, an
+  exception, a cancelled task) cancels the turn; inside ``async with session.prompt(…) as turn`` its end is waited for.
+- An update is an `Event` of `holdfast.model`, in version 2's shape whatever the agent speaks: `kind`, `key`, `text`
+  (of a plain text chunk) and `update()`, the JSON object. The last one of a turn is the idle `state_update`.
+
+What the agent asks of us is refused unless `connect` is told otherwise:
+
+- ``permissions``: ``"deny"``, ``"allow"`` or ``async (session, Permission) -> option id | True | False | None``
+- ``questions``: ``async (session | None, Elicitation) -> dict | Filled | None`` (the form's content; None declines)
+- ``files``: True for the session's own directories, or the directories that may be read and written instead
+- ``terminals``: True to run the agent's commands, in the session's directories, until the session ends
+
+Nothing here knows stores or engines; an agent of this process is served by `inside`, which is loaded only then.
+"""
+
+from holdfast.client.connecting import connect
+from holdfast.client.connection import About, Connection, Listed
+from holdfast.client.session import ClientSession, Prompting, Updates
+
+__all__ = ["About", "ClientSession", "Connection", "Listed", "Prompting", "Updates", "connect"]

@@ -1,0 +1,76 @@
+"""An update in one line, for logs and terminals: what it is, and what it says, without the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from holdfast.model.events import Update
+
+MAX_LENGTH = 200
+
+
+def one_line(update: Update) -> str:
+    """Say what an update says; never fails, and never takes more than a line."""
+    kind = str(update.get("sessionUpdate"))
+    said = _said(update)
+    line = " ".join(f"{kind}: {said}".split()) if said else kind
+    printable = "".join(it if it.isprintable() else "\N{REPLACEMENT CHARACTER}" for it in line[: MAX_LENGTH + 1])
+    return printable if len(printable) <= MAX_LENGTH else f"{printable[: MAX_LENGTH - 1]}…"
+
+
+def _said(update: Update) -> str:
+    match update:
+        case {"stopReason": str(reason)}:
+            return f"idle ({reason})"
+        case {"state": str(state)}:
+            return state
+        case {"toolCallId": str(key)}:
+            said = (str(update.get("title") or key), _word(update, "status"), block_text(update.get("content")))
+            return ", ".join(it for it in said if it)
+        case {"plan": {"entries": [*entries]}}:
+            return ", ".join(f"{_word(it, 'content')} ({_word(it, 'status')})" for it in entries)
+        case {"command": str(command)}:
+            return command
+        case {"used": int(used), "size": int(size)}:
+            return f"{used} of {size}"
+        case {"configOptions": [*options]}:
+            return ", ".join(f"{_word(it, 'configId')} = {_value(it)}" for it in options)
+        case {"availableCommands": [*commands]}:
+            return ", ".join(f"/{_word(it, 'name')}" for it in commands)
+        case {"title": str(title)}:
+            return title
+        case {"content": content}:
+            return block_text(content)
+        case _:
+            return ""
+
+
+def block_text(content: Any) -> str:
+    """Say what a content block, or a list of them, says; of one that is no text, what it is."""
+    match content:
+        case [*blocks]:
+            return " ".join(block_text(it) for it in blocks)
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "content", "content": inner}:
+            return block_text(inner)
+        case (
+            {"type": "resource_link", "uri": str(uri)}
+            | {"resource": {"uri": str(uri)}}
+            | {"type": "diff", "path": str(uri)}
+        ):
+            return uri
+        case {"type": str(kind)}:
+            return f"({kind})"
+        case _:
+            return ""
+
+
+def _word(holder: Any, name: str) -> str:
+    value = cast("Update", holder).get(name) if isinstance(holder, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _value(option: Any) -> object:
+    return cast("Update", option).get("currentValue") if isinstance(option, dict) else None

@@ -1,0 +1,87 @@
+"""What a version 1 agent has said it can do, and how it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from holdfast.model import Update
+
+VERSION = 1
+
+_CONTENT = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
+
+CANCEL = "session/cancel"
+CLOSE = "session/close"
+DELETE = "session/delete"
+LIST = "session/list"
+PROMPT = "session/prompt"
+
+
+def introduction(name: str, version: str, *, files: bool, terminals: bool, questions: bool) -> Update:
+    """Say who we are and what we can do, as `initialize` wants it."""
+    capabilities: Update = {
+        "fs": {"readTextFile": files, "writeTextFile": files},
+        "terminal": terminals,
+        "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    }
+    if questions:
+        capabilities["elicitation"] = {"form": {}, "url": {}}
+    return {"clientInfo": {"name": name, "version": version}, "clientCapabilities": capabilities}
+
+
+class Agent:
+    """One agent, by its answer to `initialize`."""
+
+    version = VERSION
+
+    def __init__(self, answer: Update) -> None:
+        info = _object(answer, "agentInfo")
+        self.name = str(info.get("name") or "")
+        self.title = str(info["title"]) if info.get("title") else None
+        self.release = str(info.get("version") or "")
+        self.capabilities = _object(answer, "agentCapabilities")
+        methods = answer.get("authMethods")
+        listed = cast("list[Any]", methods) if isinstance(methods, list) else []
+        self.auth_methods = tuple(cast("Update", it) for it in listed if isinstance(it, dict))
+        self._session = _object(self.capabilities, "sessionCapabilities")
+
+    def can(self, what: str) -> bool:
+        """Say whether it has said that it can do something."""
+        if what == "load":
+            return self.capabilities.get("loadSession") is True
+        if what in _CONTENT:
+            return _object(self.capabilities, "promptCapabilities").get(_CONTENT[what]) is True
+        return self._session.get(what) not in (None, False)
+
+    def login(self, method_id: str) -> tuple[str, Update]:
+        """Say which request logs in."""
+        return "authenticate", {"methodId": method_id}
+
+    def new(self, roots: Update) -> tuple[str, Update]:
+        """Say which request begins a session."""
+        return "session/new", _roots(roots)
+
+    def load(self, session_id: str, roots: Update) -> tuple[str, Update]:
+        """Say which request brings a session back with its past."""
+        return "session/load", {"sessionId": session_id, **_roots(roots)}
+
+    def resume(self, session_id: str, roots: Update) -> tuple[str, Update]:
+        """Say which request brings a session back without its past."""
+        return "session/resume", {"sessionId": session_id, **_roots(roots)}
+
+    def fork(self, session_id: str, roots: Update) -> tuple[str, Update]:
+        """Say which request forks a session."""
+        return "session/fork", {"sessionId": session_id, **_roots(roots)}
+
+
+def _roots(roots: Update) -> Update:
+    """Say `mcpServers` as version 1 does: those on stdio have no type (B2)."""
+    servers: list[Update] = roots["mcpServers"]
+    plain = [{k: v for k, v in it.items() if k != "type"} if it.get("type") == "stdio" else it for it in servers]
+    return {**roots, "mcpServers": [{"args": [], "env": [], **it} if "command" in it else it for it in plain]}
+
+
+def _object(holder: Update, name: str) -> Update:
+    value = holder.get(name)
+    return cast("Update", value) if isinstance(value, dict) else {}

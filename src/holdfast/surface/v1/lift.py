@@ -1,0 +1,227 @@
+"""What a version 1 agent says of one session, as events, statefully. The other way round: `lower`.
+
+- A chunk without a `messageId` belongs to the message before it if that is of the same kind and nothing was begun in
+  between; otherwise it begins a message, whose id is made here.
+- `tool_call` is the first `tool_call_update`; in both, null means nothing. What a question for permission has said of a
+  call that was not announced is said with the call's first update.
+- The plan is the plan called ``plan``; an empty one is none.
+- Modes and models are options with a category; those that come as options anyway are not told twice.
+- What the user says is not repeated by the agent, so it is told here; a repetition is left out.
+- What has no other form in version 2, known or not, stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from holdfast.errors import InvalidParams, UsageError
+from holdfast.model import Event, check_update, event_from, new_id, text_event
+from holdfast.surface.v1.options import lift_commands, lift_options, option_of_models, option_of_modes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.model import Update
+
+CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"})
+
+PLAN = "plan"
+"""The id of the one plan there is."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Lifting:
+    """What is known of one session by what its agent has said so far."""
+
+    answer_ends = True
+    """Whether the answer to a prompt ends its turn."""
+
+    def __init__(self) -> None:
+        self._message = ""  # the message that a chunk without an id goes on with…
+        self._kind = ""  # …and of what kind its chunks are
+        self._calls: set[str] = set()
+        self._asked: dict[str, Update] = {}
+        self._echo = ""  # what the user has just said and the agent may repeat
+        self._options: Update = {"sessionUpdate": "config_option_update", "configOptions": []}
+        self._setters: dict[str, tuple[str, str]] = {}  # options that are set by a method of their own
+
+    def lift(self, raw: bytes) -> Sequence[Event]:
+        """Make events of an update as it came; refuse one that is not what it says it is."""
+        update: Any = _decode(raw)
+        match update:
+            case {"sessionUpdate": kind, "content": content, **rest} if kind in CHUNKS:
+                return self._chunk(kind, content, rest, raw)
+            case {"sessionUpdate": str(kind)}:
+                return self._other(kind, update, raw)
+            case _:
+                raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
+
+    # Turns
+
+    def said(self, blocks: Sequence[Update]) -> Sequence[Event]:
+        """Say what the user said and that the agent is at work, because the agent does not."""
+        self._kind = ""  # what is said next is something new
+        self._echo = "".join(it["text"] for it in blocks if it.get("type") == "text")
+        message = {"sessionUpdate": "user_message", "messageId": new_id("msg"), "content": list(blocks)}
+        return (event_from(message), event_from({"sessionUpdate": "state_update", "state": "running"}))
+
+    def answered(self, answer: Update) -> Sequence[Event]:
+        """Make the end of a turn of the answer to its prompt."""
+        self._kind = self._echo = ""
+        end: Update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": answer.get("stopReason")}
+        return (event_from({**end, **{name: answer[name] for name in ("usage", "_meta") if answer.get(name)}}),)
+
+    def failed(self, stop_reason: str, error: Update) -> Sequence[Event]:
+        """Make the end of a turn of the error that was the answer to its prompt."""
+        self._kind = self._echo = ""
+        end: Update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": stop_reason}
+        return (event_from({**end, "error": error} if stop_reason == "error" else end),)
+
+    # Questions and options
+
+    def asked(self, call: Update) -> Sequence[Event]:
+        """Take what a question for permission says of the tool call it is about."""
+        if isinstance(key := call.get("toolCallId"), str) and key not in self._calls:
+            self._asked[key] = call
+        return ()
+
+    def configured(self, answer: Update) -> Sequence[Event]:
+        """Say what the answer that opened a session tells of it."""
+        options = lift_options(answer.get("configOptions") or [])
+        categories = {it.get("category") for it in options}
+        self._setters = {}
+        if "mode" not in categories and (option := option_of_modes(answer.get("modes"))) is not None:
+            options.append(option)
+            self._setters[option["configId"]] = ("session/set_mode", "modeId")
+        if "model" not in categories and (option := option_of_models(answer.get("models"))) is not None:
+            options.append(option)
+            self._setters[option["configId"]] = ("session/set_model", "modelId")
+        return self._set({}, options) if options else ()
+
+    def setting(self, option_id: str, value: str | bool) -> tuple[str, Update]:  # noqa: FBT001
+        """Say which request sets an option."""
+        if option_id in self._setters:
+            method, name = self._setters[option_id]
+            return method, {name: value}
+        params: Update = {"configId": option_id, "value": value}
+        return "session/set_config_option", {**params, "type": "boolean"} if isinstance(value, bool) else params
+
+    def was_set(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]:  # noqa: FBT001
+        """Say what there is to set once it was."""
+        if isinstance(answer.get("configOptions"), list):
+            return self._set({}, self._with_own(lift_options(answer["configOptions"])))
+        return self._changed("configId", option_id, value)
+
+    # Messages
+
+    def _chunk(self, kind: str, content: Any, rest: Update, raw: bytes) -> Sequence[Event]:
+        key = rest.get("messageId")
+        if not isinstance(key, str):
+            if key is not None:
+                raise InvalidParams(f"{kind}: `messageId` must be a string")
+            rest = {name: value for name, value in rest.items() if name != "messageId"}
+            key = self._message if kind == self._kind else new_id("msg")
+        if kind == "user_message_chunk":
+            if self._is_echo(content):
+                return ()
+        else:
+            self._echo = ""
+        self._kind, self._message = kind, key
+        match content:
+            case {"type": "text", "text": str(text), **more} if not more and rest.keys() <= {"messageId"}:
+                if rest and b"\n" not in raw:
+                    return (Event(kind, key, raw, text),)
+                return (text_event(kind, key, text),)
+            case _:
+                return (_checked({"sessionUpdate": kind, **rest, "messageId": key, "content": content}),)
+
+    def _is_echo(self, content: Any) -> bool:
+        """Say whether the agent only repeats what it was told; if so, it is said already."""
+        match content:
+            case {"type": "text", "text": str(text)} if text and self._echo.startswith(text):
+                self._echo = self._echo[len(text) :]
+                return True
+            case _:
+                return False
+
+    # Everything else
+
+    def _other(self, kind: str, update: Update, raw: bytes) -> Sequence[Event]:
+        match kind:
+            case "tool_call" | "tool_call_update":
+                return self._call(kind, update)
+            case "plan":
+                return (_checked(_plan(update)),)
+            case "config_option_update":
+                options = self._with_own(lift_options(update.get("configOptions")))
+                return self._set(update, options)
+            case "current_mode_update":
+                return self._mode(update)
+            case "available_commands_update":
+                commands = lift_commands(update.get("availableCommands"))
+                return (event_from({**update, "availableCommands": commands}),)
+            case _:
+                return (_checked(update, raw),)
+
+    def _call(self, kind: str, update: Update) -> Sequence[Event]:
+        lifted = {name: value for name, value in update.items() if value is not None}
+        lifted["sessionUpdate"] = "tool_call_update"
+        key: Any = update.get("toolCallId")
+        if isinstance(key, str) and key not in self._calls:
+            asked = self._asked.pop(key, {}) if kind == "tool_call_update" else {}
+            lifted = {**{name: value for name, value in asked.items() if value is not None}, **lifted}
+        event = _checked(lifted)
+        if event.key not in self._calls:
+            self._calls.add(event.key)
+            self._asked.pop(event.key, None)
+            self._kind = self._echo = ""  # what is said after it is a message of its own
+        return (event,)
+
+    def _mode(self, update: Update) -> Sequence[Event]:
+        mode: Any = update.get("currentModeId")
+        if not isinstance(mode, str):
+            raise InvalidParams("current_mode_update: `currentModeId` must be a string")
+        if not any(it.get("category") == "mode" for it in self._listed()):
+            option = option_of_modes({"currentModeId": mode, "availableModes": [{"id": mode, "name": mode}]})
+            assert option is not None
+            self._setters[option["configId"]] = ("session/set_mode", "modeId")
+            return self._set({}, [*self._listed(), option])
+        return self._changed("category", "mode", mode)
+
+    def _changed(self, name: str, wanted: str, value: str | bool) -> Sequence[Event]:  # noqa: FBT001
+        changed = [{**it, "currentValue": value} if it.get(name) == wanted else it for it in self._listed()]
+        return self._set({}, changed)
+
+    def _with_own(self, options: list[Update]) -> list[Update]:
+        """Add the options that the agent does not know as such: its modes and models."""
+        told = {it["configId"] for it in options} | {it.get("category") for it in options}
+        own = (it for it in self._listed() if it["configId"] in self._setters)
+        return [*options, *(it for it in own if it["configId"] not in told and it.get("category") not in told)]
+
+    def _set(self, update: Update, options: list[Update]) -> Sequence[Event]:
+        self._options = {**update, "sessionUpdate": "config_option_update", "configOptions": options}
+        return (event_from(self._options),)
+
+    def _listed(self) -> list[Update]:
+        return self._options["configOptions"]
+
+
+def _plan(update: Update) -> Update:
+    entries: Any = update.get("entries")
+    if not isinstance(entries, list) or not all(isinstance(it, dict) for it in cast("list[object]", entries)):
+        raise InvalidParams("plan: `entries` must be a list of objects")
+    rest = {name: value for name, value in update.items() if name not in ("sessionUpdate", "entries")}
+    if not entries:
+        return {"sessionUpdate": "plan_removed", "planId": PLAN, **rest}
+    return {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": PLAN, "entries": entries}, **rest}
+
+
+def _checked(update: Update, raw: bytes | None = None) -> Event:
+    try:
+        check_update(update)
+    except UsageError as e:
+        raise InvalidParams(str(e)) from None
+    return event_from(update, raw)

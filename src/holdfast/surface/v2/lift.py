@@ -1,0 +1,93 @@
+"""What a version 2 agent says of one session, as events: as it is. Events have the shape of its updates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.errors import InvalidParams, UsageError
+from holdfast.model import Event, check_update, event_from
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.model import Update
+
+CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"})
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Lifting:
+    """What is known of one session by what its agent has said so far: in version 2, nothing needs to be."""
+
+    answer_ends = False
+    """Whether the answer to a prompt ends its turn."""
+
+    def lift(self, raw: bytes) -> Sequence[Event]:
+        """Make events of an update as it came; refuse one that is not what it says it is."""
+        update: Any = _decode(raw)
+        match update:
+            case {
+                "sessionUpdate": kind,
+                "messageId": str(key),
+                "content": {"type": "text", "text": str(text), **more},
+                **rest,
+            } if kind in CHUNKS and not more and not rest:
+                return (Event(kind, key, raw if b"\n" not in raw else msgspec.json.encode(update), text),)
+            case {"sessionUpdate": str()}:
+                return (_checked(update, raw),)
+            case _:
+                raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
+
+    # Turns: the agent tells all of them by itself
+
+    def said(self, blocks: Sequence[Update]) -> Sequence[Event]:
+        """Say nothing: the agent repeats what the user said."""
+        del blocks
+        return ()
+
+    def answered(self, answer: Update) -> Sequence[Event]:
+        """Say nothing: the answer to a prompt is its beginning."""
+        del answer
+        return ()
+
+    def failed(self, stop_reason: str, error: Update) -> Sequence[Event]:
+        """Say nothing: a prompt that was refused has changed nothing."""
+        del stop_reason, error
+        return ()
+
+    # Questions and options
+
+    def asked(self, call: Update) -> Sequence[Event]:
+        """Take what a question for permission says of the tool call it is about, as an update of it."""
+        return (_checked({"sessionUpdate": "tool_call_update", **call}),)
+
+    def configured(self, answer: Update) -> Sequence[Event]:
+        """Say what the answer that opened a session tells of it."""
+        updates: list[Update] = []
+        if isinstance(answer.get("configOptions"), list):
+            updates.append({"sessionUpdate": "config_option_update", "configOptions": answer["configOptions"]})
+        if isinstance(answer.get("availableCommands"), list):
+            commands = answer["availableCommands"]
+            updates.append({"sessionUpdate": "available_commands_update", "availableCommands": commands})
+        return [event_from(it) for it in updates]
+
+    def setting(self, option_id: str, value: str | bool) -> tuple[str, Update]:  # noqa: FBT001
+        """Say which request sets an option."""
+        type_ = "boolean" if isinstance(value, bool) else "id"
+        return "session/set_config_option", {"configId": option_id, "type": type_, "value": value}
+
+    def was_set(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]:  # noqa: FBT001
+        """Say what there is to set once it was."""
+        del option_id, value
+        return self.configured(answer)
+
+
+def _checked(update: Update, raw: bytes | None = None) -> Event:
+    try:
+        check_update(update)
+    except UsageError as e:
+        raise InvalidParams(str(e)) from None
+    return event_from(update, raw)

@@ -1,0 +1,61 @@
+"""Agents for tests of the client library to connect to, and what such tests look at."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import holdfast
+from holdfast.model import History
+from tests.support.links import PROGRAMS
+from tests.support.updates import encoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractAsyncContextManager
+
+    from holdfast.client import Connection
+    from holdfast.model import Event
+
+
+def odd(*habits: str, **settings: Any) -> AbstractAsyncContextManager[Connection]:
+    """Connect to an agent with odd habits."""
+    return holdfast.connect(sys.executable, PROGRAMS / "odd_agent.py", *habits, **settings)
+
+
+def demo(*arguments: str, **settings: Any) -> AbstractAsyncContextManager[Connection]:
+    """Connect to the demo agent in a process of its own."""
+    return holdfast.connect(sys.executable, "-m", "holdfast", "run", "demo", *arguments, **settings)
+
+
+def processes_with(token: str) -> list[str]:
+    """Find the processes that were started with a word in their command."""
+    found: list[str] = []
+    for it in Path("/proc").iterdir():
+        with suppress(OSError):
+            if it.name.isdigit() and token.encode() in (it / "cmdline").read_bytes().split(b"\0"):
+                found.append(it.name)
+    return found
+
+
+def said(history: History) -> list[tuple[str, str]]:
+    """Give what was said, and by whom."""
+    return [(it.entity, it.text()) for it in history if it.entity in {"user_message", "agent_message", "agent_thought"}]
+
+
+def folded(events: Iterable[Event]) -> History:
+    """Fold events into a history."""
+    history = History()
+    for event in events:
+        history.apply(event)
+    return history
+
+
+def comparable(history: History, *, user_ids: bool = True) -> list[bytes]:
+    """Give all that a history knows; without the ids of the user's messages where they cannot be known."""
+    updates = list(history.updates())
+    if not user_ids:
+        updates = [{**it, "messageId": ""} if it["sessionUpdate"] == "user_message" else it for it in updates]
+    return [encoded(it) for it in updates]

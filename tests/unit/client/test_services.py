@@ -1,0 +1,216 @@
+"""What a client does for an agent: nothing by default, and what is allowed only in the session's directories."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from tests.support.clients import odd, processes_with
+from tests.support.wire import wait_for_death
+
+import holdfast
+from holdfast.demo import agent as demo_agent
+from holdfast.errors import ProcessExited
+from holdfast.model import Filled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast import ClientSession
+    from holdfast.client.connecting import ProtocolChoice
+    from holdfast.model import Elicitation, Permission
+
+versions = pytest.mark.parametrize("protocol", [1, 2])
+
+
+async def ask(session: ClientSession, method: str, **params: object) -> Any:
+    """Have the agent ask the client for something; give what it was answered."""
+    return json.loads(await session.ask_text(f"request {method} {json.dumps(params)}"))
+
+
+# Permissions
+
+
+@pytest.mark.requirement("C8")
+@versions
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        *(("deny", "failed"), ("allow", "completed"), ("allow_always", "completed"), ("reject_once", "failed")),
+        *((True, "completed"), (False, "failed"), (None, "failed"), ("what?", "failed"), (ZeroDivisionError, "failed")),
+    ],
+)
+async def test_permission_is_what_was_said_clearly(protocol: ProtocolChoice, answer: Any, status: str) -> None:
+    asked: list[Permission] = []
+
+    async def decide(session: ClientSession, question: Permission) -> str | bool | None:
+        assert session.running
+        asked.append(question)
+        if isinstance(answer, type):
+            raise answer()
+        return answer
+
+    permissions: Any = answer if answer in ("deny", "allow") else decide
+    async with holdfast.connect(demo_agent, protocol=protocol, permissions=permissions) as agent:
+        session = await agent.new_session()
+        await session.prompt("/ask")
+        (call,) = [it for it in session.history if it.entity == "tool_call_update"]
+        assert call.members["status"] == status
+        assert call.members["title"] == "Launch the rocket"
+        for question in asked:
+            assert question.title == "May I launch the rocket?"
+            assert question.call["toolCallId"] == call.key
+            assert [it.kind for it in question.options] == [
+                "allow_once",
+                "allow_always",
+                "reject_once",
+                "reject_always",
+            ]
+
+
+@pytest.mark.requirement("C8")
+@versions
+async def test_nobody_is_asked_for_permission_who_did_not_say_how(protocol: ProtocolChoice) -> None:
+    async with holdfast.connect(demo_agent, protocol=protocol) as agent:
+        session = await agent.new_session()
+        await session.prompt("/ask")
+        assert "**Launch the rocket** (execute, failed)" in session.history.markdown()
+
+
+# Forms
+
+
+@pytest.mark.requirement("C9")
+@versions
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        *(({"name": "Ada"}, "Hello, Ada."), (Filled("accept", {"name": "Bob"}), "Hello, Bob.")),
+        *((None, "You did not say."), (Filled("cancel"), "You did not say.")),
+    ],
+)
+async def test_a_form_is_filled_in_by_whoever_said_they_would(protocol: ProtocolChoice, answer: Any, said: str) -> None:
+    async def fill_in(session: ClientSession | None, question: Elicitation) -> Any:
+        assert session is not None
+        assert question.mode == "form"
+        assert "name" in question.params["requestedSchema"]["properties"]
+        return answer
+
+    async with holdfast.connect(demo_agent, protocol=protocol, questions=fill_in) as agent:
+        assert await (await agent.new_session()).ask_text("/form") == said
+    async with holdfast.connect(demo_agent, protocol=protocol) as agent:
+        assert await (await agent.new_session()).ask_text("/form") == "You did not say."
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_a_form_that_nobody_said_they_would_fill_in_is_declined(version: str) -> None:
+    async with odd(version) as agent:
+        session = await agent.new_session()
+        assert await ask(session, "elicitation/create", mode="form", message="?") == {"action": "decline"}
+        assert (await ask(session, "elicitation/create", mode="dance", message="?"))["code"] == -32602
+
+
+# Files
+
+
+@pytest.mark.requirement("C11", "P9")
+async def test_files_are_read_and_written_in_the_sessions_directories_only(tmp_path: Path) -> None:
+    inside, more, outside = (tmp_path / it for it in ("inside", "more", "outside"))
+    for it in (inside, more, outside):
+        it.mkdir()
+        (it / "f").write_text("one\ntwo\nthree\n")
+    (inside / "link").symlink_to(outside)
+    async with odd(files=True) as agent:
+        session = await agent.new_session(inside)
+        assert await ask(session, "fs/read_text_file", path=f"{inside}/f") == {"content": "one\ntwo\nthree\n"}
+        assert await ask(session, "fs/read_text_file", path=f"{inside}/f", line=2, limit=1) == {"content": "two\n"}
+        assert await ask(session, "fs/write_text_file", path=f"{inside}/new/g", content="é") == {}
+        assert (inside / "new" / "g").read_text() == "é"
+        missing = await ask(session, "fs/read_text_file", path=f"{inside}/missing")
+        assert missing["code"] == -32002
+        for path in (f"{outside}/f", f"{inside}/../outside/f", f"{inside}/link/f", "/etc/passwd", f"{inside}/\0"):
+            assert (await ask(session, "fs/read_text_file", path=path))["code"] == -32602
+            assert (await ask(session, "fs/write_text_file", path=path, content="x"))["code"] == -32602
+        assert (await ask(session, "fs/read_text_file", path=f"{inside}/new"))["code"] == -32602
+        assert (await ask(session, "fs/read_text_file", path=f"{inside}/f", sessionId="other"))["code"] == -32602
+        assert (outside / "f").read_text() == "one\ntwo\nthree\n"
+    async with odd(files=[more]) as agent:
+        session = await agent.new_session(inside)
+        assert (await ask(session, "fs/read_text_file", path=f"{inside}/f"))["code"] == -32602
+        assert (await ask(session, "fs/read_text_file", path=f"{more}/f"))["content"].startswith("one")
+
+
+# Terminals
+
+
+@pytest.mark.requirement("C11", "P8")
+async def test_commands_are_run_watched_and_ended(tmp_path: Path) -> None:
+    async with odd(terminals=True) as agent:
+        session = await agent.new_session(tmp_path)
+
+        async def run(command: str, *args: str, **more: object) -> dict[str, Any]:
+            return await ask(session, "terminal/create", command=command, args=args, **more)
+
+        script = "import os; print(os.getcwd(), os.environ['ODD'])"
+        terminal = await run(sys.executable, "-c", script, env=[{"name": "ODD", "value": "é"}])
+        assert await ask(session, "terminal/wait_for_exit", **terminal) == {"exitCode": 0, "signal": None}
+        assert await ask(session, "terminal/output", **terminal) == {
+            "output": f"{tmp_path} é\n",
+            "truncated": False,
+            "exitStatus": {"exitCode": 0, "signal": None},
+        }
+        assert await ask(session, "terminal/release", **terminal) == {}
+        assert (await ask(session, "terminal/output", **terminal))["code"] == -32602
+
+        terminal = await ask(session, "terminal/create", command="printf 'ééé' && exit 3", outputByteLimit=3)
+        assert await ask(session, "terminal/wait_for_exit", **terminal) == {"exitCode": 3, "signal": None}
+        output = await ask(session, "terminal/output", **terminal)
+        assert (output["output"], output["truncated"]) == ("é", True)
+
+        terminal = await run("sleep", "600")
+        assert "exitStatus" not in await ask(session, "terminal/output", **terminal)
+        assert await ask(session, "terminal/kill", **terminal) == {}
+        assert await ask(session, "terminal/wait_for_exit", **terminal) == {"exitCode": None, "signal": "9"}
+
+        assert (await run("no-such-program"))["code"] == -32602
+        assert (await run("ls", cwd="/"))["code"] == -32602
+
+
+@pytest.mark.requirement("P8")
+@pytest.mark.parametrize("how", ["close", "leave", "die"])
+async def test_a_command_ends_with_its_session(how: str, tmp_path: Path) -> None:
+    async with odd(terminals=True) as agent:
+        session = await agent.new_session(tmp_path)
+        script = "sleep 600 & echo $! > pid; mv pid pids; wait"
+        terminal = await ask(session, "terminal/create", command="sh", args=["-c", script])
+        while not (tmp_path / "pids").exists():
+            await ask(session, "terminal/output", **terminal)
+        pid = int((tmp_path / "pids").read_text())
+        os.kill(pid, 0)
+        if how == "close":
+            await session.close()
+            wait_for_death([pid])
+        elif how == "die":
+            with pytest.raises(ProcessExited):
+                await session.prompt("die")
+    wait_for_death([pid])
+
+
+async def test_a_waiting_agent_that_dies_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    """The runner of these tests fails the one that leaves a task."""
+    token = uuid4().hex
+    async with odd(token, terminals=True) as agent:
+        session = await agent.new_session(tmp_path)
+        terminal = await ask(session, "terminal/create", command="sleep", args=["600"])
+        async with session.prompt(f"request terminal/wait_for_exit {json.dumps(terminal)}") as turn:
+            await anext(turn)
+            *_, its_own = sorted(map(int, processes_with(token)))  # the other is its guard
+            os.kill(its_own, signal.SIGKILL)
+            with pytest.raises(ProcessExited, match="exited with status 137"):
+                async for _ in turn:
+                    pass
