@@ -171,8 +171,8 @@ def _diff(item: dict[str, Any]) -> Iterator[Piece]:
             yield Piece("diff", patch, _word(item.get("path")))
         case {"path": str(path), "newText": str(new)}:
             yield _compared(path, _word(item.get("oldText")), new)
-        case {"changes": list(changes)}:
-            for change in cast("list[Any]", changes):
+        case {"changes": list()}:
+            for change in _list(item["changes"]):
                 match change:
                     case {"operation": str(operation), "oldPath": str(old), "path": str(path)}:
                         yield Piece("remark", f"{operation}: {old} to {path}")
@@ -195,8 +195,8 @@ def _compared(path: str, old: str, new: str) -> Piece:
 
 def _plan(plan: Any) -> Iterator[Piece]:
     match plan:
-        case {"entries": list(entries)}:
-            for step in cast("list[Any]", entries):
+        case {"entries": list()}:
+            for step in _list(plan["entries"]):
                 match step:
                     case {"content": str(text)}:
                         yield Piece("step", text, _word(step.get("status")))

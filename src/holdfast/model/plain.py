@@ -24,11 +24,9 @@ _UNSAFE = re.compile(f"[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{BIDI}]")
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, movements of the cursor
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links, strings for devices
-    r"|\x1b[ -/]*[0-~]"
+    r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"  # titles, links, strings
+    r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
-_RUBBED_OUT = re.compile(r"[^\n\x08]\x08")
 
 
 def plain(text: str) -> str:
@@ -44,8 +42,17 @@ def one_line(text: str) -> str:
 
 def printed(output: bytes) -> str:
     """Read what a terminal printed as a person would have seen it in the end, without its colours."""
-    text = _ESCAPES.sub("", output.decode(errors="replace")).replace("\r\n", "\n")
-    text = _OVERWRITTEN.sub("", text)
-    while "\x08" in text and (rubbed := _RUBBED_OUT.sub("", text)) != text:
-        text = rubbed
-    return plain(text)
+    text = _ESCAPES.sub("", output.decode(errors="replace"))
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return plain(_rubbed_out(text) if "\x08" in text else text)
+
+
+def _rubbed_out(text: str) -> str:
+    kept: list[str] = []
+    for it in text:
+        if it != "\x08":
+            kept.append(it)
+        elif kept and kept[-1] != "\n":
+            kept.pop()
+    return "".join(kept)

@@ -88,9 +88,9 @@ def _part(piece: Piece) -> str:
 
 
 def _step(piece: Piece) -> str:
-    done = "x" if piece.label == "completed" else " "
+    box = "☑" if piece.label == "completed" else "☐"  # brackets would be a link, if somebody has said what to
     state = f" ({inline(piece.label.replace('_', ' '))})" if piece.label not in ("", "completed", "pending") else ""
-    return f"- [{done}] {inline(piece.text)}{state}"
+    return f"- {box} {inline(piece.text)}{state}"
 
 
 def inline(text: str) -> str:
@@ -136,15 +136,14 @@ def _escaped(line: str) -> str:
     while found := _CODE_OR_HTML.search(line, at):
         done.append(line[at : found.start()])
         at = found.end()
-        token = found[0]
-        if token[0] == "`":
-            partner = re.compile(f"(?<!`){token}(?!`)").search(line, at)
-            if partner is None:
-                token = token.replace("`", "\\`")
-            else:
-                token, at = line[found.start() : partner.end()], partner.end()
-        elif token == "<":
-            token = "\\<"
-        done.append(token)
+        if found[0] == "<":
+            done.append("\\<")
+        elif found[0][0] == "\\":
+            done.append(found[0])
+        elif partner := re.compile(f"(?<!`){found[0]}(?!`)").search(line, at):
+            at = partner.end()
+            done.append(line[found.start() : at])
+        else:
+            done.append(found[0].replace("`", "\\`"))
     done.append(line[at:])
     return "".join(done)
