@@ -27,8 +27,9 @@ many = settings(max_examples=4 * FEW, deadline=None)
 
 PIECES = (
     "```", "````", "~~~", "`", "``", "\\", "\n", "\n\n", "\r", "\r\n", " ", "    ", "\t", "- ", "1. ", "> ", "# ",
-    "## You",    "===", "---", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "<?", "<b", ">", "<div>\n", "<style>", "[a]: /b",
-    "[x](javascript:alert(1))", "![i](http://x/y)", "&lt;", "$", "|", "text", "é", "\x1b[2J", "\x9b31m", "\u202e", "* ",
+    "## You", "===", "---", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "<?", "<b", ">", "<div>\n", "<style>",
+    "[a]: /b", "[x](javascript:alert(1))", "![i](http://x/y)", "&lt;", "$", "|", "text", "é", "\x1b[2J", "\x9b31m", "\u202e",
+    "* ",
 )  # fmt: skip
 """What Markdown is made of, and what may steer something."""
 
@@ -54,7 +55,7 @@ def entries(*said: str) -> History:
             {"sessionUpdate": "tool_call_update", "toolCallId": f"c{n}", **call},
             {
                 "sessionUpdate": "plan_update",
-                "plan": {"planId": f"p{n}", "entries": [{"content": text, "status": text}]},
+                "plan": {"planId": f"p{n}", "entries": [step]},
             },
             {"sessionUpdate": f"_{text}", "x": text},
         )
