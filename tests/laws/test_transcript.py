@@ -28,8 +28,8 @@ many = settings(max_examples=4 * FEW, deadline=None)
 PIECES = (
     "```", "````", "~~~", "`", "``", "\\", "\n", "\n\n", "\r", "\r\n", " ", "    ", "\t", "- ", "1. ", "> ", "# ",
     "## You", "===", "---", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "<?", "<b", ">", "<div>\n", "<style>",
-    "[a]: /b", "[x](javascript:alert(1))", "![i](http://x/y)", "&lt;", "$", "|", "text", "é", "\x1b[2J", "\x9b31m", "\u202e",
-    "* ",
+    "[a]: /b", "[x](javascript:alert(1))", "![i](http://x/y)", "&lt;", "$", "|", "text", "é", "\x1b[2J", "\x9b31m",
+    "\u202e", "* ",
 )  # fmt: skip
 """What Markdown is made of, and what may steer something."""
 
