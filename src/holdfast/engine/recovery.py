@@ -9,9 +9,9 @@ import msgspec
 from msgspec import UnsetType
 
 from holdfast.engine.ends import closing_events, end_mark, sealable
-from holdfast.engine.turn import REMEMBERED
 from holdfast.errors import UsageError
 from holdfast.model import History, TurnEnd, check_update, event_from
+from holdfast.model.kinds import REMEMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
