@@ -134,15 +134,15 @@ def _call(entry: Entry) -> Iterator[Piece]:
     places = [it for it in map(_place, _list(members.get("locations"))) if it]
     if places:
         yield Piece("remark", ", ".join(places))
+    output = [piece for item in entry.content() for piece in _item(item)]
+    if not output and members.get("rawOutput") is not None:  # otherwise it is what the output was made into
+        output = [_given(members["rawOutput"])]
     if members.get("rawInput") is not None:
+        yield Piece("remark", "Input")
         yield _given(members["rawInput"])
-    said = False
-    for item in entry.content():
-        for piece in _item(item):
-            said = True
-            yield piece
-    if not said and members.get("rawOutput") is not None:  # what was said is what the output was made into
-        yield _given(members["rawOutput"])
+        if output:
+            yield Piece("remark", "Output")
+    yield from output
 
 
 def _item(item: Any) -> Iterator[Piece]:

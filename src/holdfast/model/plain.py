@@ -22,6 +22,8 @@ _TABLE: dict[int, str] = {
 
 _UNSAFE = re.compile(f"[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{BIDI}]")
 
+_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}]")
+
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, movements of the cursor
     r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"  # titles, links, strings
@@ -38,6 +40,11 @@ def plain(text: str) -> str:
 def one_line(text: str) -> str:
     """Make text safe to show on one line, as a title in a list."""
     return plain(" ".join(text.split()))
+
+
+def plain_json(encoded: bytes) -> str:
+    """Make JSON safe to show: what could steer is escaped, so that it means the same."""
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
 def printed(output: bytes) -> str:

@@ -240,4 +240,4 @@ def _some(paths: list[Path]) -> str:
 
 
 def _bytes(count: int) -> str:
-    return f"{count / (1 << 20):,.1f} MiB"
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
