@@ -1,16 +1,14 @@
-"""Reads the command line and hands over to the command."""
+"""Decides quickly: `run`, which editors wait for, or one of the commands for people (`holdfast.cli.commands`)."""
 
 from __future__ import annotations
 
-import argparse
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-DESCRIPTION = "Sessions that hold, for every agent that speaks the Agent Client Protocol."
 
 RUN = """Speak ACP on stdin and stdout: this is the command to put into an editor's settings.
 
@@ -22,41 +20,51 @@ AGENT is a Python file that declares an agent, or `demo`, the agent that comes w
 
 Sessions are kept in one file, so that every editor finds them again."""
 
+COMPLETE = "_HOLDFAST_COMPLETE"
+"""A shell that wants to complete a command line sets this."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return the status to exit with."""
-    parser = argparse.ArgumentParser("holdfast", description=DESCRIPTION)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    run = commands.add_parser(
-        "run",
-        help="speak ACP on stdin and stdout",
-        description=RUN,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    gc.disable()  # what is loaded now stays: looking through it again and again is a tenth of the start
+    if arguments[:1] == ["run"] and COMPLETE not in os.environ:
+        return run(arguments[1:])
+    from holdfast.cli.commands import main_for_people  # noqa: PLC0415  (`run` needs none of it)
+
+    return main_for_people(arguments)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run an agent."""
+    import argparse  # noqa: PLC0415  (starts sooner than click: docs/decisions/002)
+
+    parser = argparse.ArgumentParser(
+        "holdfast run", description=RUN, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    run.add_argument("agent", metavar="AGENT", help="a Python file (FILE or FILE:NAME), or `demo`")
-    run.add_argument(
+    parser.add_argument("agent", metavar="AGENT", help="a Python file (FILE or FILE:NAME), or `demo`")
+    parser.add_argument(
         "--store", metavar="FILE", help="where sessions are kept (default: $HOLDFAST_STORE, or your data directory)"
     )
-    run.add_argument(
+    parser.add_argument(
         "--protocol", choices=("1", "2", "auto"), default="auto", help="protocol versions to speak (default: auto)"
     )
-    run.add_argument(
+    parser.add_argument(
         "--log-level", default="warning", choices=("debug", "info", "warning", "error"), help="default: warning"
     )
-    run.add_argument("--log-file", metavar="FILE", help="log to a file instead of stderr")
-    run.add_argument(
+    parser.add_argument("--log-file", metavar="FILE", help="log to a file instead of stderr")
+    parser.add_argument(
         "--mcp-config",
         metavar="FILE",
         help='MCP servers for every session, besides those the client names: JSON like {"mcpServers": {…}}',
     )
-    arguments = parser.parse_args(argv)
+    chosen = parser.parse_args(arguments)
 
-    gc.disable()  # what is loaded now stays: looking through it again and again is a tenth of the start
     from holdfast.cli.run import run_agent  # noqa: PLC0415  (`--help` needs none of it)
     from holdfast.errors import HoldfastError  # noqa: PLC0415
 
     try:
-        return run_agent(arguments)
+        return run_agent(chosen)
     except HoldfastError as e:
         sys.stderr.write(f"holdfast: {e}\n")
         return 1

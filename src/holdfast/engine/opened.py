@@ -9,9 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec import UNSET, UnsetType
-
-from holdfast.engine.recovery import recovered
+from holdfast.engine.recovery import claimed
 from holdfast.engine.runner import Runner
 from holdfast.engine.session import LiveSession
 from holdfast.errors import HoldfastError, SessionMoved, SessionNotFound, StoreError
@@ -67,21 +65,9 @@ class OpenSessions:
         session = self.live.get(session_id)
         if session is not None and await self._is_ours(session):
             return session
-        claim, record, broken = await self._store.claim(session_id)
+        claim, record = await claimed(self._store, session_id, complete=self._agent.begins_entries)
         session = LiveSession(claim, record.info, record.state, record.lines, self._loop.time())
         session.equipment = equipment
-        if broken is not None:
-            lines, changes, messages = recovered(broken, record, complete=self._agent.begins_entries)
-            try:
-                await self._store.seal(claim, lines, changes, messages=messages, late=True)
-            except BaseException:
-                await self._store.release(claim)
-                raise
-            session.lines += len(lines)
-            if not isinstance(changes.state, UnsetType):
-                session.state = changes.state
-            if changes.title is not UNSET:
-                session.title = changes.title
         return await self.enliven(session)
 
     async def _is_ours(self, session: LiveSession) -> bool:

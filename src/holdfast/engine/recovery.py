@@ -6,19 +6,37 @@ import logging
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UnsetType
 
 from holdfast.engine.ends import closing_events, end_mark, sealable
-from holdfast.engine.turn import REMEMBERED
 from holdfast.errors import UsageError
 from holdfast.model import History, TurnEnd, check_update, event_from
+from holdfast.model.kinds import REMEMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.model import Line
-    from holdfast.store import Broken, Changes, Record
+    from holdfast.store import Broken, Changes, Claim, Record, Store
 
 log = logging.getLogger(__name__)
+
+
+async def claimed(store: Store, session_id: str, *, complete: bool) -> tuple[Claim, Record]:
+    """Become the one writer of a session; a turn that a crash broke is ended first."""
+    claim, record, broken = await store.claim(session_id)
+    if broken is None:
+        return claim, record
+    lines, changes, messages = recovered(broken, record, complete=complete)
+    try:
+        await store.seal(claim, lines, changes, messages=messages, late=True)
+    except BaseException:
+        await store.release(claim)
+        raise
+    state = record.state if isinstance(changes.state, UnsetType) else changes.state
+    title = record.info.title if isinstance(changes.title, UnsetType) else changes.title
+    info = msgspec.structs.replace(record.info, title=title)
+    return claim, record._replace(info=info, state=state, lines=record.lines + len(lines))
 
 
 def recovered(broken: Broken, record: Record, *, complete: bool) -> tuple[list[Line], Changes, int]:

@@ -22,6 +22,7 @@ from holdfast.model import (
     new_id,
     next_phase,
 )
+from holdfast.model.kinds import REMEMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +36,6 @@ FLUSH_BYTES = 256 << 10
 
 CONGESTED_BYTES = 1 << 20
 """Whoever has more than this unread is behind; a turn waits only while everybody is."""
-
-REMEMBERED = "_holdfast/permission"
-"""The kind of a line in the log that tells of an answer given for ever."""
 
 
 class Turn:

@@ -70,3 +70,6 @@ RULES: dict[str, Rule] = {
 
 CHUNK_OF = {rule.entity: kind for kind, rule in RULES.items() if rule.fold is Fold.APPEND}
 """The kind of event that appends one item to an entity's list."""
+
+REMEMBERED = "_holdfast/permission"
+"""The kind of a line in the log of a turn that tells of an answer given for ever. It is no part of the conversation."""

@@ -1,147 +1,149 @@
-"""A history as Markdown, to be read: who said what, which tools were used and how that went, the plan.
+"""A conversation as Markdown, for people to read and to keep.
 
-It is made for people. What a machine wants is the history itself; nothing can be read back from here.
+What was said is quoted, so that nothing in it can be taken for a part of the transcript: its headings, its fences that
+never end and its HTML stay inside the quote and have no effect outside. What tools gave is fenced, by more backticks
+than it has itself. Pure: entries in, text out.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from holdfast.model.history import Terminal
+from holdfast.model.passages import passage_of
+from holdfast.model.plain import one_line, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from holdfast.model.events import Update
-    from holdfast.model.history import Entry, History
+    from holdfast.model.history import Entry
+    from holdfast.model.passages import Passage, Piece, Role
 
-SPEAKERS = {"user_message": "User", "session_message": "Session"}
-"""Everybody else is the agent."""
+HEADINGS: dict[Role, str] = {
+    "user": "You",
+    "agent": "Agent",
+    "thought": "Agent, thinking",
+    "session": "Another session",
+    "tool": "Tool",
+    "plan": "Plan",
+    "terminal": "Terminal",
+    "note": "Note",
+    "other": "Other",
+}
 
-_BOXES = {"completed": "[x]", "in_progress": "[~]", "cancelled": "[-]"}
-_BACKTICKS = re.compile("`{3,}")
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&$!^]")
+_OPENING = re.compile(r"(`{3,})[^`]*$|(~{3,}).*$")
+_CODE_OR_HTML = re.compile(r"\\[!-/:-@\[-`{-~]|`+|<")
 
 
-def markdown(history: History) -> str:
-    """Write a history as Markdown."""
-    parts: list[str] = []
-    title = history.state.get("session_info_update", {}).get("title")
-    if isinstance(title, str):
-        parts.append(f"# {title}")
-    speaker = ""
-    calls = [it for it in history if it.entity == "tool_call_update"]
-    in_calls = {item.get("terminalId") for call in calls for item in call.content()}
-    for entry in history:
-        if entry.entity == "terminal_update" and entry.key in in_calls:
+def markdown(entries: Iterable[Entry]) -> str:
+    """Write a conversation: who said what, in order."""
+    return "\n\n".join(map(markdown_entry, entries))
+
+
+def markdown_entry(entry: Entry) -> str:
+    """Write one entry: a heading, and what there is to say."""
+    return markdown_passage(passage_of(entry))
+
+
+def markdown_passage(passage: Passage) -> str:
+    """Write what an entry says."""
+    heading = f"## {HEADINGS[passage.role]}"
+    if passage.title:
+        heading += f": {inline(passage.title)}"
+    if passage.status:
+        heading += f" ({inline(passage.status)})"
+    return "\n\n".join((heading, *_parts(passage.pieces)))
+
+
+def _parts(pieces: Iterable[Piece]) -> Iterator[str]:
+    steps: list[str] = []
+    for piece in pieces:
+        if piece.kind == "step":
+            steps.append(_step(piece))
             continue
-        said = "\n\n".join(it for it in _entry(history, entry) if it)
-        if not said:
-            continue
-        if (now := SPEAKERS.get(entry.entity, "Agent")) != speaker:
-            speaker = now
-            parts.append(f"## {speaker}")
-        parts.append(said)
-    return "\n\n".join(parts) + "\n" if parts else ""
+        if steps:
+            yield "\n".join(steps)
+            steps = []
+        yield _part(piece)
+    if steps:
+        yield "\n".join(steps)
 
 
-def _entry(history: History, entry: Entry) -> Iterator[str]:
-    match entry.entity:
-        case "user_message" | "agent_message" | "session_message":
-            yield from map(_block, entry.content())
-        case "agent_thought":
-            for block in entry.content():
-                yield "\n".join(f"> {line}".rstrip() for line in _block(block).splitlines())
-        case "tool_call_update":
-            yield _call_line(entry)
-            for item in entry.content():
-                yield _item(history, item)
-        case "plan_update":
-            yield _plan(entry.members.get("plan"))
-        case "terminal_update":
-            yield _terminal(entry)
-        case "compaction_update":
-            yield "*What was said so far is summarised.*"
-            yield from map(_block, entry.content())
+def _part(piece: Piece) -> str:
+    match piece.kind:
+        case "prose":
+            return quoted(piece.text)
+        case "code":
+            return fenced(piece.text, re.sub(r"[^\w+-]", "", piece.label))
+        case "diff":
+            return fenced(piece.text, "diff")
+        case "link":
+            address = inline(piece.label)
+            return address if piece.label == piece.text else f"{inline(piece.text)}: {address}"
+        case "image":
+            return f"*Image: {inline(piece.text)}*"
         case _:
-            yield _other(entry.members if entry.entity == "" else {"sessionUpdate": entry.entity, **entry.members})
+            return f"*{inline(piece.text)}*"
 
 
-def _call_line(entry: Entry) -> str:
-    about = ", ".join(it for name in ("kind", "status") if isinstance(it := entry.members.get(name), str))
-    title = " ".join(str(entry.members.get("title") or entry.members.get("name") or entry.key).split())
-    return f"**{title}** ({about})" if about else f"**{title}**"
+def _step(piece: Piece) -> str:
+    box = "☑" if piece.label == "completed" else "☐"  # brackets would be a link, if somebody has said what to
+    state = f" ({inline(piece.label.replace('_', ' '))})" if piece.label not in ("", "completed", "pending") else ""
+    return f"- {box} {inline(piece.text)}{state}"
 
 
-def _item(history: History, item: Update) -> str:
-    match item:
-        case {"type": "content", "content": {"type": "text", "text": str(text)}}:
-            return text if _BACKTICKS.match(text) else _fenced(text)
-        case {"type": "content", "content": dict(block)}:  # pyright: ignore[reportUnknownVariableType]
-            return _block(block)  # pyright: ignore[reportUnknownArgumentType]
-        case {"type": "diff", "patch": {"text": str(patch)}}:
-            return _fenced(patch, "diff")
-        case {"type": "diff", "path": str(path), "newText": str(new)}:
-            return f"`{path}` becomes\n\n{_fenced(new)}"
-        case {"type": "diff", "changes": [*changes]}:
-            return "\n".join(f"- {it.get('operation')} `{it.get('path')}`" for it in changes)
-        case {"type": "terminal", "terminalId": str(key)} if terminal := history.get("terminal_update", key):
-            return _terminal(terminal)
-        case _:
-            return f"*({item.get('type')})*"
+def inline(text: str) -> str:
+    """Write text that is nothing but text, on one line."""
+    return _SPECIAL.sub(r"\\\g<0>", one_line(text)) or "…"
 
 
-def _terminal(entry: Entry) -> str:
-    output = entry.output().decode(errors="replace") if isinstance(entry, Terminal) else ""
-    command = entry.members.get("command")
-    status: Any = entry.members.get("exitStatus")
-    match status:
-        case {"exitCode": int(how)} | {"signal": str(how)}:
-            pass
-        case _:
-            how = None
-    shown = f"$ {command}\n{output}" if isinstance(command, str) else output
-    return _fenced(shown if how in (None, 0) else f"{shown.rstrip()}\n(exit status {how})", "console")
-
-
-def _plan(plan: Any) -> str:
-    match plan:
-        case {"entries": [*entries]}:
-            return "\n".join(f"- {_BOXES.get(it.get('status'), '[ ]')} {it.get('content')}" for it in entries)
-        case {"content": str(text)}:
-            return text
-        case {"uri": str(uri)}:
-            return f"The plan is in <{uri}>."
-        case _:
-            return ""
-
-
-def _block(block: Update) -> str:
-    match block:
-        case {"type": "text", "text": str(text)}:
-            return text
-        case {"type": "resource_link", "uri": str(uri)}:
-            return f"[{block.get('title') or block.get('name') or uri}](<{uri}>)"
-        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
-            return f"<{uri}>\n\n{_fenced(text)}"
-        case {"type": "resource", "resource": {"uri": str(uri)}}:
-            return f"<{uri}>"
-        case {"type": str(kind)}:
-            return f"*({', '.join([kind, *(str(it) for it in [block.get('mimeType')] if it)])})*"
-        case _:
-            return ""
-
-
-def _other(update: Update) -> str:
-    if update.get("sessionUpdate") == "_holdfast/turn_end":
-        why = f": {error}" if (error := update.get("error")) else ""
-        return f"*The turn ended: {update.get('reason')}{why}*"
-    return _fenced(msgspec.json.format(msgspec.json.encode(update), indent=2).decode(), "json")
-
-
-def _fenced(text: str, language: str = "") -> str:
-    longest = max((len(it) for it in _BACKTICKS.findall(text)), default=2)
-    fence = "`" * (longest + 1)
+def fenced(text: str, language: str = "") -> str:
+    """Write text as it is, in a fence that it cannot end."""
+    text = plain(text)
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def quoted(text: str) -> str:
+    """Write Markdown of somebody else's, without its HTML, as a quote that it cannot leave."""
+    return "\n".join(f"> {line}".rstrip() for line in _without_html(plain(text).rstrip()))
+
+
+def _without_html(text: str) -> Iterator[str]:
+    """Take the meaning of HTML away, outside of code. Where it is not sure what is code, it is taken away there too."""
+    fence = ""
+    for line in text.split("\n"):
+        if fence:
+            yield line
+            stripped = line.lstrip(" ")
+            if len(line) - len(stripped) < 4 and set(stripped.rstrip()) == {fence[0]}:
+                fence = "" if len(stripped.rstrip()) >= len(fence) else fence
+        elif opening := _OPENING.match(line):  # a fence that is indented may belong to something around it
+            fence = opening[1] or opening[2]
+            yield line
+        else:
+            yield _escaped(line)
+    if fence:
+        yield fence
+
+
+def _escaped(line: str) -> str:
+    """Escape what begins HTML in a line, and backticks that have no partner in it: those could reach into the next."""
+    done: list[str] = []
+    at = 0
+    while found := _CODE_OR_HTML.search(line, at):
+        done.append(line[at : found.start()])
+        at = found.end()
+        if found[0] == "<":
+            done.append("\\<")
+        elif found[0][0] == "\\":
+            done.append(found[0])
+        elif partner := re.compile(f"(?<!`){found[0]}(?!`)").search(line, at):
+            at = partner.end()
+            done.append(line[found.start() : at])
+        else:
+            done.append(found[0].replace("`", "\\`"))
+    done.append(line[at:])
+    return "".join(done)

@@ -5,17 +5,24 @@ and finds them again. `open_store` gives the one a place names; `holdfast.store.
 """
 
 from holdfast.store.choice import default_path, open_store
-from holdfast.store.port import Broken, Changes, Claim, Claimed, Hit, Record, Store, TurnLog
+from holdfast.store.port import Broken, Changes, Claim, Claimed, Hit, Record, Seen, Store, TurnLog, Unfinished
+from holdfast.store.reports import Directory, Finding, Size, Stats
 
 __all__ = [
     "Broken",
     "Changes",
     "Claim",
     "Claimed",
+    "Directory",
+    "Finding",
     "Hit",
     "Record",
+    "Seen",
+    "Size",
+    "Stats",
     "Store",
     "TurnLog",
+    "Unfinished",
     "default_path",
     "open_store",
 ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from holdfast.model import ArchiveFilter, Line, Page
+    from holdfast.store.reports import Finding, Size, Stats
 
 
 class Claim(NamedTuple):
@@ -50,6 +51,21 @@ class Claimed(NamedTuple):
     claim: Claim
     record: Record
     broken: Broken | None
+
+
+class Unfinished(NamedTuple):
+    """A turn that is not sealed yet: what had been accepted and what was said so far."""
+
+    lines: list[bytes]
+    where: str | None
+    """Where it runs, in words; None where its process died, and the turn with it."""
+
+
+class Seen(NamedTuple):
+    """A session as somebody sees it who only looks."""
+
+    record: Record
+    unfinished: Unfinished | None
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +110,14 @@ class Store(Protocol):
         """Look a session up; `SessionNotFound` if there is none."""
         ...
 
+    async def look(self, session: str) -> Seen:
+        """Look a session up, and what its turn has said so far if it is in one; nobody is disturbed by it."""
+        ...
+
+    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
+        """Find the sessions whose ids begin so, those that never got a prompt too, in the order of their ids."""
+        ...
+
     async def list(self, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int) -> Page:
         """List the sessions that ever got a prompt, newest activity first (B4, B5)."""
         ...
@@ -130,6 +154,15 @@ class Store(Protocol):
         """Change what is known of a session besides its conversation. Its last activity stays what it was."""
         ...
 
+    async def amend(
+        self, session: str, *, title: str | UnsetType | None = UNSET, archived: bool | UnsetType = UNSET
+    ) -> None:
+        """Change for the user what no turn depends on, whoever is the writer of the session, and leave it to them.
+
+        A writer that is alive goes by the title it knows until it opens the session again.
+        """
+        ...
+
     def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
         """Read the first so many lines of the history: blocks of lines joined by newlines, a few blocks at a time.
 
@@ -146,6 +179,10 @@ class Store(Protocol):
         """
         ...
 
+    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
+        """Add a session with all of its history, that nobody claims. Its id must be new."""
+        ...
+
     async def delete(self, session: str) -> None:
         """Remove a session; its forks stay whole. One that is not there is removed already."""
         ...
@@ -159,7 +196,23 @@ class Store(Protocol):
         ...
 
     async def vacuum(self) -> None:
-        """Give back the space of what was deleted."""
+        """Give back the space of what was deleted. It takes a while; whoever waits no longer stops it."""
+        ...
+
+    async def size(self) -> Size:
+        """Measure the space it takes."""
+        ...
+
+    async def stats(self) -> Stats:
+        """Count what is in it."""
+        ...
+
+    def examine(self) -> AsyncIterator[Finding]:
+        """Look for damage and leftovers, one thing after the other; nothing is changed."""
+        ...
+
+    async def repair(self, finding: Finding) -> str:
+        """Put right what a finding says can be put right, without losing anything; say what was done."""
         ...
 
     async def close(self) -> None:

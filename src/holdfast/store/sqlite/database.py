@@ -14,6 +14,7 @@ import msgspec
 from holdfast.errors import StoreDamaged, StoreError, StoreFull, StoreTooNew
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Generator, Iterator
     from importlib.resources.abc import Traversable
 
@@ -26,6 +27,9 @@ OLDEST_SQLITE = 3_051_003
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 
 BUSY_MS = 10_000
+
+STOP_STEPS = 100_000
+"""How often long work looks whether it should stop: every few milliseconds."""
 
 _HERE: Traversable = resources.files(__package__ or "")
 
@@ -115,6 +119,24 @@ class Database:
         self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
         self._db.execute("VACUUM")
         self._db.pragma("wal_checkpoint", "truncate")
+
+    def pages(self) -> tuple[int, int]:
+        """Measure the database: its bytes, and those of its empty pages."""
+        page, count, free = (self._db.pragma(it) for it in ("page_size", "page_count", "freelist_count"))
+        return page * count, page * free
+
+    def format(self) -> int:
+        """Say how many migrations it has seen."""
+        return self._db.pragma("user_version")
+
+    @contextmanager
+    def unless(self, stop: threading.Event) -> Generator[None]:
+        """Do something that takes long, and give up when told to."""
+        self._db.set_progress_handler(stop.is_set, STOP_STEPS)
+        try:
+            yield
+        finally:
+            self._db.set_progress_handler(None)
 
     def close(self) -> None:
         """Close the connection."""

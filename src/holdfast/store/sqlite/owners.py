@@ -37,7 +37,7 @@ class Owners:
 
     def __init__(self, directory: Path | None) -> None:
         self.me = secrets.token_hex(8)
-        self._directory = directory
+        self.directory = directory
         self._fd = -1
         if directory is not None:
             directory.mkdir(mode=0o700, exist_ok=True)
@@ -54,10 +54,10 @@ class Owners:
         """Say whether a process is at work."""
         if owner == self.me:
             return True
-        if self._directory is None:
+        if self.directory is None:
             return False
         try:
-            fd = os.open(self._directory / owner, os.O_RDWR)
+            fd = os.open(self.directory / owner, os.O_RDWR)
         except FileNotFoundError:
             return False
         except OSError:  # whoever cannot be asked may be alive
@@ -66,7 +66,7 @@ class Owners:
             if not _lock(fd):
                 return True
             with suppress(OSError):
-                (self._directory / owner).unlink()  # nobody will ask for it again
+                (self.directory / owner).unlink()  # nobody will ask for it again
             return False
         finally:
             os.close(fd)
@@ -76,25 +76,31 @@ class Owners:
 
         Whoever looks locks for a moment what he looks at, so only one may look at a time: inside a transaction.
         """
-        if self._directory is not None:
+        if self.directory is not None:
             with suppress(OSError):
-                for path in self._directory.iterdir():
+                for path in self.directory.iterdir():
                     if time.time() - path.stat().st_mtime > YOUNG_SECONDS:
                         self.is_alive(path.name)
 
+    def known(self) -> list[str]:
+        """Give all that have a file, alive or not."""
+        if self.directory is None:
+            return []
+        return sorted(it.name for it in self.directory.iterdir())
+
     def describe(self, owner: str) -> str:
         """Say which process that is, for a message."""
-        if self._directory is not None:
+        if self.directory is not None:
             with suppress(OSError, msgspec.DecodeError):
-                about = msgspec.json.decode((self._directory / owner).read_bytes(), type=_About)
+                about = msgspec.json.decode((self.directory / owner).read_bytes(), type=_About)
                 return f"process {about.pid} ({about.program})"
         return "another process"
 
     def close(self) -> None:
         """Leave."""
-        if self._fd >= 0 and self._directory is not None:
+        if self._fd >= 0 and self.directory is not None:
             with suppress(OSError):
-                (self._directory / self.me).unlink()
+                (self.directory / self.me).unlink()
             os.close(self._fd)
             self._fd = -1
 

@@ -170,3 +170,89 @@ SELECT value FROM setting WHERE name = :name;
 
 -- name: add_setting
 INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
+
+-- name: find_sessions
+SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+FROM session WHERE id >= :first AND id < :end ORDER BY id LIMIT :limit;
+
+-- name: count_sessions
+SELECT count(*) FROM session;
+
+-- name: sum_recent
+SELECT count(*), coalesce(sum(messages), 0), min(created_at), max(updated_at)
+FROM session WHERE listed AND NOT archived;
+
+-- name: sum_archived
+SELECT count(*), coalesce(sum(messages), 0), min(created_at), max(updated_at)
+FROM session WHERE listed AND archived;
+
+-- name: sum_segments
+SELECT coalesce(sum(lines), 0), coalesce(sum(length(body)), 0) FROM segment;
+
+-- name: count_docs
+SELECT count(*) FROM doc;
+
+-- name: busiest_directories
+SELECT cwd, count(*) AS sessions, sum(messages), max(updated_at)
+FROM session WHERE listed AND NOT archived GROUP BY cwd ORDER BY sessions DESC, cwd LIMIT :limit;
+
+-- name: check_integrity
+PRAGMA integrity_check(20);
+
+-- name: check_references
+PRAGMA foreign_key_check;
+
+-- name: miscounted_sessions
+SELECT id FROM session WHERE lines <> (
+    SELECT coalesce(sum(segment.lines), 0) FROM history JOIN segment ON segment.id = history.segment
+    WHERE history.session = session.n
+) LIMIT :limit;
+
+-- name: count_unused_segments
+SELECT count(*) FROM segment WHERE NOT EXISTS (SELECT 1 FROM history WHERE history.segment = segment.id);
+
+-- name: check_words
+INSERT INTO words (words) VALUES ('integrity-check');
+
+-- name: count_docs_without_words
+SELECT count(*) FROM doc WHERE NOT EXISTS (SELECT 1 FROM words_docsize WHERE words_docsize.id = doc.id);
+
+-- name: delete_docs_without_words
+DELETE FROM doc WHERE NOT EXISTS (SELECT 1 FROM words_docsize WHERE words_docsize.id = doc.id);
+
+-- name: count_words_without_doc
+SELECT count(*) FROM words_docsize WHERE NOT EXISTS (SELECT 1 FROM doc WHERE doc.id = words_docsize.id);
+
+-- name: count_lost_docs
+SELECT count(*) FROM doc
+WHERE NOT EXISTS (SELECT 1 FROM segment WHERE segment.id = doc.segment AND doc.line < segment.lines)
+  AND NOT EXISTS (SELECT 1 FROM session WHERE session.n = doc.session AND session.title_doc = doc.id);
+
+-- name: delete_lost_docs
+DELETE FROM doc
+WHERE NOT EXISTS (SELECT 1 FROM segment WHERE segment.id = doc.segment AND doc.line < segment.lines)
+  AND NOT EXISTS (SELECT 1 FROM session WHERE session.n = doc.session AND session.title_doc = doc.id);
+
+-- name: count_untitled_docs
+SELECT count(*) FROM session WHERE title IS NOT NULL AND NOT EXISTS (SELECT 1 FROM doc WHERE doc.id = session.title_doc);
+
+-- name: delete_all_words
+INSERT INTO words (words) VALUES ('delete-all');
+
+-- name: docs_of_segment
+SELECT line, id FROM doc WHERE segment = :segment;
+
+-- name: every_history
+SELECT session, segment FROM history ORDER BY session, position;
+
+-- name: every_title
+SELECT n, title, title_doc FROM session WHERE title IS NOT NULL;
+
+-- name: has_doc
+SELECT 1 FROM doc WHERE id = :id AND session = :session;
+
+-- name: unfinished_turns
+SELECT n, id, turn, owner FROM session WHERE prompt IS NOT NULL;
+
+-- name: owners_of_sessions
+SELECT owner, count(*) FROM session WHERE owner IS NOT NULL GROUP BY owner;

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, StoreDamaged
+from holdfast.errors import InvalidParams, SessionBusy, SessionMoved, StoreDamaged, StoreError
 from holdfast.model import Page
-from holdfast.store.port import Broken, Changes, Claim, Claimed
+from holdfast.store.port import Broken, Changes, Claim, Claimed, Seen, Unfinished
+from holdfast.store.reports import Finding
 from holdfast.store.sqlite import cursors, rows, search, segments
 from holdfast.store.sqlite.files import explained, make_directory
 from holdfast.store.sqlite.owners import Owners
@@ -21,12 +24,15 @@ from holdfast.store.sqlite.turns import TurnLogs
 from holdfast.store.sqlite.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from holdfast.model import ArchiveFilter, Line, SessionInfo, SessionState
     from holdfast.store.port import Hit, Record
+    from holdfast.store.reports import Size, Stats
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.turns import NoFile, TurnFile
+
+T = TypeVar("T")
 
 FIRST_READ_BYTES, READ_BYTES = 32 << 10, 512 << 10
 """How much of a history is read at a time: a little, so that something can be shown soon, then much."""
@@ -47,6 +53,7 @@ class SqliteStore:
             _make_private(self._path, turns)
         self._logs = TurnLogs(turns)
         self._owners = Owners(owners)
+        self._turns = turns
         self._writer = Worker(path, vfs)
         # What is in memory is in one connection's memory.
         self._reader = self._writer if self._in_memory else Worker(path, vfs)
@@ -89,6 +96,26 @@ class SqliteStore:
     async def get(self, session: str) -> Record:
         return await self._reader.run(lambda db: rows.read_session(rows.find_session(db, session)))
 
+    async def look(self, session: str) -> Seen:
+        row = await self._reader.run(lambda db: rows.find_session(db, session))
+        if row[13] is None:
+            return Seen(rows.read_session(row), None)
+
+        def work(db: Database) -> Seen:
+            with db.transaction():  # its turn does not end meanwhile; and only one at a time may ask who is alive
+                row = rows.find_session(db, session)
+                record, broken, owner = rows.read_session(row), self._broken(row), row[11]
+                where = self._owners.describe(owner) if owner is not None and self._owners.is_alive(owner) else None
+            return Seen(record, None if broken is None else Unfinished(broken.lines, where))
+
+        return await self._writer.run(work)
+
+    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
+        end = prefix + "\U0010ffff"
+        return await self._reader.run(
+            lambda db: [rows.read_info(it) for it in db.rows("find_sessions", first=prefix, end=end, limit=limit)]
+        )
+
     async def list(self, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int) -> Page:
         after = cursors.verify(cursor, self._key, cwd, archived)[:2] if cursor is not None else cursors.START
         names = {"exclude": ("recent",), "only": ("archived",), "include": ("recent", "archived")}[archived]
@@ -116,6 +143,30 @@ class SqliteStore:
         def work(db: Database) -> None:
             with db.transaction():
                 rows.change_session(db, self._checked(db, rows.check(db, claim), claim), changes, state)
+
+        await self._writer.run(work)
+
+    async def amend(
+        self, session: str, *, title: str | UnsetType | None = UNSET, archived: bool | UnsetType = UNSET
+    ) -> None:
+        def work(db: Database) -> None:
+            with db.transaction():
+                row = rows.find_session(db, session)
+                state = None
+                if title is not UNSET:
+                    state = msgspec.json.encode(msgspec.structs.replace(rows.read_session(row).state, title_by="user"))
+                rows.change_session(db, row[0], Changes(title=title, archived=archived), state)
+
+        await self._writer.run(work)
+
+    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
+        encoded = msgspec.json.encode(state)
+
+        def work(db: Database) -> None:
+            with db.transaction():
+                n, claim = rows.add_session(db, info, encoded, self._owners.me)
+                segments.extend_history(db, n, lines)
+                db.run("release_session", **rows.claim_of(claim))
 
         await self._writer.run(work)
 
@@ -270,8 +321,53 @@ class SqliteStore:
     async def search(self, words: str, *, cwd: str | None, limit: int) -> list[Hit]:
         return await self._reader.run(lambda db: search.find(db, words, cwd, limit))
 
+    # Upkeep
+
     async def vacuum(self) -> None:
-        await self._writer.run(lambda db: db.vacuum())
+        await self._long(self._writer, lambda db: db.vacuum())
+
+    async def size(self) -> Size:
+        return await self._reader.run(self._size)
+
+    def _size(self, db: Database) -> Size:
+        from holdfast.store.sqlite import upkeep  # noqa: PLC0415  (an agent never asks)
+
+        return upkeep.size(db, self._path, self._turns)
+
+    async def stats(self) -> Stats:
+        from holdfast.store.sqlite import upkeep  # noqa: PLC0415
+
+        return await self._long(self._reader, lambda db: upkeep.stats(db, self._size(db)))
+
+    async def examine(self) -> AsyncIterator[Finding]:
+        from holdfast.store.sqlite import health  # noqa: PLC0415
+
+        premises = health.Premises(self._path, self._turns, self._owners)
+        for check in health.CHECKS:
+            try:
+                yield await self._long(self._writer, lambda db, it=check: it(db, premises))
+            except StoreError as e:
+                yield Finding(check.__name__.removeprefix("check_"), "problem", str(e))
+
+    async def repair(self, finding: Finding) -> str:
+        from holdfast.store.sqlite import health  # noqa: PLC0415
+
+        premises = health.Premises(self._path, self._turns, self._owners)
+        return await self._long(self._writer, lambda db: health.repair(db, premises, finding.repair))
+
+    async def _long(self, worker: Worker, work: Callable[[Database], T]) -> T:
+        """Do something that takes long, for as long as somebody waits for it."""
+        stop = threading.Event()
+
+        def guarded(db: Database) -> T:
+            with db.unless(stop):
+                return work(db)
+
+        try:
+            return await worker.run(guarded)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
 
     async def close(self) -> None:
         self._logs.close_all()

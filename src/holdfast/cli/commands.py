@@ -1,0 +1,69 @@
+"""The commands for people. To add one, write it in a module of its own and name it here, in one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from holdfast.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "run": ("holdfast.cli.completion:run", "Speak ACP on stdin and stdout: for an editor's settings"),
+    "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
+    "completion": ("holdfast.cli.completion:completion", "Print what makes your shell complete commands"),
+}
+
+HELP = """Sessions that hold, for every agent that speaks the Agent Client Protocol.
+
+\b
+  holdfast run weather.py            your agent, for an editor's settings
+  holdfast run demo                  an agent that comes along, to try things with
+  holdfast sessions                  the sessions of this directory
+  holdfast sessions search WORDS     find where it was talked about
+  holdfast sessions export ID        a session as one file, to keep or to share
+
+Each command has --help of its own.
+"""
+
+
+@click.group(
+    "holdfast", cls=LazyGroup, lazy=COMMANDS, help=HELP, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(package_name="holdfast", message="%(prog)s %(version)s")
+def holdfast() -> None:
+    """See HELP."""
+
+
+def main_for_people(arguments: list[str]) -> int:
+    """Run a command; return the status to exit with: 0, 1 for an error, 2 for a command line that makes no sense."""
+    try:
+        status = holdfast.main(arguments, prog_name="holdfast", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as e:
+        e.show()
+        return e.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        sys.stderr.write("\nStopped.\n")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
+        return 141  # as any program that writes where nobody reads
+    except Exception as e:  # noqa: BLE001  (what nobody expects is raised again)
+        return _failed(e)
+    return status if isinstance(status, int) else 0
+
+
+def _failed(e: Exception) -> int:
+    from holdfast.errors import HoldfastError  # noqa: PLC0415  (few commands fail)
+    from holdfast.model.plain import plain  # noqa: PLC0415
+
+    if isinstance(e, HoldfastError):
+        sys.stderr.write(f"holdfast: {plain(str(e))}\n")
+    elif isinstance(e, OSError):
+        what = f" {e.filename}" if isinstance(e.filename, str) else ""
+        sys.stderr.write(f"holdfast: the system refuses{plain(what)}: {e.strerror or e}\n")
+    else:
+        raise e
+    return 1

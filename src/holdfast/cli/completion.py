@@ -1,0 +1,70 @@
+"""Completion of command lines by shells: what they load, and what they are told about sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
+
+from holdfast.cli.main import COMPLETE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHELLS = ("bash", "zsh", "fish")
+OFFERED = 50
+"""So many sessions are offered at a time."""
+
+
+@click.command("completion", short_help="Print what makes your shell complete commands")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    r"""Print what makes your shell complete commands and session ids.
+
+    \b
+      bash: eval "$(holdfast completion bash)"       in ~/.bashrc
+      zsh:  eval "$(holdfast completion zsh)"        in ~/.zshrc
+      fish: holdfast completion fish | source        in ~/.config/fish/config.fish
+    """
+    from holdfast.cli.commands import holdfast  # noqa: PLC0415  (it names this module)
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # What a shell's own class adds is a check of the shell's version, which needs the shell.
+    click.echo(ShellComplete.source(kind(holdfast, {}, "holdfast", COMPLETE)))
+
+
+def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Sequence[CompletionItem]:
+    """Offer ids of sessions: the newest, or those that begin so."""
+    import asyncio  # noqa: PLC0415
+
+    from holdfast.errors import HoldfastError  # noqa: PLC0415
+
+    try:
+        return asyncio.run(_offered(_ctx.params.get("place"), incomplete))
+    except HoldfastError:
+        return []
+
+
+async def _offered(place: str | None, incomplete: str) -> list[CompletionItem]:
+    from holdfast.cli.stores import opened, short_id  # noqa: PLC0415
+    from holdfast.model.plain import one_line  # noqa: PLC0415
+
+    async with opened(place) as store:
+        if incomplete:
+            given = incomplete if incomplete.startswith("sess_") else f"sess_{incomplete}"
+            found = await store.find(given, limit=OFFERED)
+        else:
+            found = (await store.list(cwd=None, archived="include", cursor=None, limit=OFFERED)).sessions
+    whole = incomplete.startswith("s")
+    return [CompletionItem(it.id if whole else short_id(it.id), help=one_line(it.title or "")[:60]) for it in found]
+
+
+@click.command("run", add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("agent", nargs=-1, type=click.Path())
+def run(agent: tuple[str, ...]) -> int:
+    """Stand for the command that is read elsewhere, so that its file can be completed."""
+    from holdfast.cli.main import run as run_  # noqa: PLC0415
+
+    return run_(agent)

@@ -1,0 +1,49 @@
+"""`holdfast sessions …`: what people do with stored sessions. One module a family of commands, loaded when used."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.cli.lazy import LazyGroup
+
+_HERE = "holdfast.cli.sessions"
+
+COMMANDS = {
+    "list": (f"{_HERE}.listing:list_", "List sessions, newest first: this directory's, or --all"),
+    "show": (f"{_HERE}.showing:show", "Show a session as a readable transcript"),
+    "search": (f"{_HERE}.listing:search", "Find words in titles, messages and tool calls"),
+    "export": (f"{_HERE}.moving:export", "Write a session as one file: Markdown, HTML or JSON"),
+    "import": (f"{_HERE}.moving:import_", "Add sessions that were exported as JSON"),
+    "fork": (f"{_HERE}.changing:fork", "Begin a new session where another one was"),
+    "rename": (f"{_HERE}.changing:rename", "Give a session another title"),
+    "archive": (f"{_HERE}.changing:archive", "Put sessions away, or take them out again"),
+    "delete": (f"{_HERE}.changing:delete", "Delete sessions for good"),
+    "stats": (f"{_HERE}.upkeep:stats", "Count what is in the store"),
+    "vacuum": (f"{_HERE}.upkeep:vacuum", "Give back the space of what was deleted"),
+    "doctor": (f"{_HERE}.upkeep:doctor", "Check the store, and explain what is found"),
+}
+
+HELP = """Work with stored sessions. Without a command: list those of this directory.
+
+A SESSION is named by its id, by the beginning of its id, or by `last`: the newest of this directory.
+
+\b
+  holdfast sessions                         this directory's sessions
+  holdfast sessions show last               the newest one, to read
+  holdfast sessions search crash recovery   where these words were said
+  holdfast sessions export 3fa9 -o talk.html
+  holdfast sessions fork 3fa9 --at 12       go on from its twelfth entry, as `show` numbers them
+
+Every command has --json: one JSON document on stdout. The status is 0, 1 after an error, 2 for wrong usage.
+"""
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS, help=HELP, invoke_without_command=True)
+@click.pass_context
+def sessions(ctx: click.Context) -> int | None:
+    """See HELP."""
+    if ctx.invoked_subcommand is not None:
+        return None
+    from holdfast.cli.sessions.listing import list_  # noqa: PLC0415
+
+    return ctx.invoke(list_)

@@ -1,0 +1,238 @@
+"""`holdfast sessions export` and `import`: sessions as files."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from holdfast.cli import output
+from holdfast.cli.stores import absolute, find_sessions, on_store, sessions_argument, short_id
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from holdfast.export import Writer
+    from holdfast.model import History, SessionInfo, SessionState
+    from holdfast.store import Store
+
+FORMATS = {"markdown": ".md", "html": ".html", "json": ".json"}
+
+
+@click.command("export")
+@sessions_argument
+@click.option(
+    "--format", "as_format", type=click.Choice(list(FORMATS)), help="Default: by the name of FILE, or markdown."
+)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    help="Where to write (default: stdout); of several sessions, a directory.",
+)
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--no-redact", is_flag=True, help="Leave passwords, keys and tokens in.")
+@on_store()
+async def export(
+    store: Store,
+    *,
+    sessions: tuple[str, ...],
+    as_format: str | None,
+    target: str | None,
+    force: bool,
+    no_redact: bool,
+    as_json: bool,
+) -> None:
+    """Write SESSIONS as files that need nothing else, one each: Markdown or HTML to read, JSON to import again.
+
+    What looks like a password, a key or a token is taken out, and it is said how many were; look at the file before you
+    share it all the same. JSON has everything that is stored, so that `import` makes the same session of it.
+    --json is short for --format json.
+    """
+    found = await find_sessions(store, sessions)
+    named = next((it for it, suffix in FORMATS.items() if target and target.endswith(suffix)), "markdown")
+    chosen = as_format or ("json" if as_json else named)
+    for info, path in zip(found, _targets(target, found, chosen), strict=True):
+        with _written(path, force=force) as file:
+            count = await _export(store, info, chosen, file, redacts=not no_redact)
+        if count:
+            said = f"{output.plural(count, 'secret was', 'secrets were')} taken out; --no-redact leaves them in."
+            output.tell(f"{short_id(info.id)}: {said}")
+        if path is not None:
+            output.tell(f"{short_id(info.id)} is now in {path}")
+
+
+async def _export(store: Store, info: SessionInfo, as_format: str, file: TextIO, *, redacts: bool) -> int:
+    """Write a session; say how many secrets were taken out."""
+    from holdfast.export.redact import Redactor  # noqa: PLC0415
+    from holdfast.store.entries import read_entries  # noqa: PLC0415
+
+    writer, redactor = _writer(as_format), Redactor()
+    seen = await store.look(info.id)
+    about = seen.record.info, seen.record.state
+    file.write(writer.opening(*(redactor.session(*about) if redacts else about)))
+    with output.working(f"Writing {short_id(info.id)}", seen.record.lines if file is not sys.stdout else None) as done:
+        async for _, entry in read_entries(store, seen):
+            file.write(writer.entry(redactor.entry(entry) if redacts else entry))
+            done(1)
+    file.write(writer.closing(redactor.count))
+    return redactor.count
+
+
+def _writer(as_format: str) -> Writer:
+    match as_format:
+        case "html":
+            from holdfast.export.page import PageWriter  # noqa: PLC0415
+
+            return PageWriter()
+        case "json":
+            from holdfast.export.document import DocumentWriter  # noqa: PLC0415
+
+            return DocumentWriter()
+        case _:
+            from holdfast.export.markdown import MarkdownWriter  # noqa: PLC0415
+
+            return MarkdownWriter()
+
+
+def _targets(target: str | None, sessions: list[SessionInfo], as_format: str) -> list[Path | None]:
+    """Say where each session goes; None is stdout."""
+    from holdfast.errors import UsageError  # noqa: PLC0415
+
+    path = None if target is None or target == "-" else Path(target)
+    if path is not None and path.is_dir():
+        return [path / _file_name(it, as_format) for it in sessions]
+    if len(sessions) > 1:
+        raise UsageError("name a directory for the files of several sessions: -o DIR")
+    return [path]
+
+
+def _file_name(info: SessionInfo, as_format: str) -> str:
+    words = "-".join(re.findall(r"[^\W_]+", (info.title or "session").lower()))[:50].strip("-")
+    return f"{words or 'session'}-{short_id(info.id)}{FORMATS[as_format]}"
+
+
+@contextmanager
+def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
+    """Give a file to write to. It is there when all of it is written, or not at all."""
+    from holdfast.errors import UsageError  # noqa: PLC0415
+
+    if target is None:
+        yield sys.stdout
+        return
+    if target.exists() and not force:
+        raise UsageError(f"{target} is there already; --force writes over it")
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        unfinished.replace(target)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option(
+    "--cwd",
+    metavar="DIR",
+    callback=absolute,
+    help="The directory the sessions belong to (default: the one in the file).",
+)
+@on_store(makes=True)
+async def import_(store: Store, *, files: tuple[str, ...], cwd: str | None, as_json: bool) -> int:
+    """Add sessions from FILES that `export --format json` wrote; `-` is stdin.
+
+    A session that is here already, with the same history and title, is left alone. If another one has its id, it gets a
+    new one. What the user had allowed for ever is not taken over: the agent asks again. With --json: {"sessions":
+    [{"file", "sessionId", "result": "imported" | "present" | "renumbered"} or {"file", "error"}, …]}.
+    """
+    from holdfast.errors import HoldfastError  # noqa: PLC0415
+
+    results: list[dict[str, str]] = []
+    with output.working("Importing", len(files)) as done:
+        for name in files:
+            try:
+                session, result = await _import(store, _read(name), cwd)
+                results.append({"file": name, "sessionId": session, "result": result})
+            except HoldfastError as e:
+                results.append({"file": name, "error": str(e)})
+            done(1)
+    failed = False
+    for it in results:
+        if "error" in it:
+            failed = True
+            output.tell(f"holdfast: {it['file']} was not imported: {it['error']}")
+        elif not as_json:
+            output.say(_IMPORTED[it["result"]].format(it["sessionId"], it["file"]))
+    if as_json:
+        output.say(output.json_text({"sessions": results}))
+    return 1 if failed else 0
+
+
+_IMPORTED = {
+    "imported": "{0} was imported from {1}",
+    "present": "{0} is here already, the same as in {1}",
+    "renumbered": "{0} was imported from {1}; another session has the id it had",
+}
+
+
+def _read(name: str) -> bytes:
+    from holdfast.errors import UsageError  # noqa: PLC0415
+
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as e:
+        raise UsageError(f"it cannot be read ({e.strerror})") from None
+
+
+async def _import(store: Store, data: bytes, cwd: str | None) -> tuple[str, str]:
+    import msgspec  # noqa: PLC0415
+
+    from holdfast.errors import SessionNotFound  # noqa: PLC0415
+    from holdfast.export.document import read_document  # noqa: PLC0415
+    from holdfast.model import lines_of, new_session_id  # noqa: PLC0415
+
+    info, state, history = read_document(data)
+    if cwd is not None:
+        info = msgspec.structs.replace(info, cwd=cwd)
+    info = msgspec.structs.replace(info, updated_at=min(info.updated_at, time.time_ns() // 1_000))
+    result = "imported"
+    try:
+        there = (await store.look(info.id)).record
+    except SessionNotFound:
+        if not _ID.fullmatch(info.id):
+            info = msgspec.structs.replace(info, id=new_session_id())
+            result = "renumbered"
+    else:
+        if await _is_same(store, there.info, info, state, history):
+            return info.id, "present"
+        info = msgspec.structs.replace(info, id=new_session_id())
+        result = "renumbered"
+    await store.add(info, state, lines_of(history))
+    return info.id, result
+
+
+_ID = re.compile(r"sess_[0-9a-f]{32,64}")
+"""How ids look that we make; one that can be guessed is not taken over."""
+
+
+async def _is_same(store: Store, there: SessionInfo, info: SessionInfo, state: SessionState, history: History) -> bool:
+    from itertools import zip_longest  # noqa: PLC0415
+
+    from holdfast.export.document import encoded  # noqa: PLC0415
+    from holdfast.store.entries import read_entries  # noqa: PLC0415
+
+    seen = await store.look(there.id)
+    if there.title != info.title or seen.record.state.options != state.options:
+        return False
+    stored = [list(encoded(it.entry)) async for it in read_entries(store, seen)]
+    return all(it == list(encoded(mine)) if mine and it else False for it, mine in zip_longest(stored, history))

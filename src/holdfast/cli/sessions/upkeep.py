@@ -1,0 +1,132 @@
+"""`holdfast sessions stats`, `vacuum` and `doctor`: looking after the store."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import output
+from holdfast.cli.stores import json_option, on_store, opened, store_option
+
+if TYPE_CHECKING:
+    from holdfast.store import Finding, Store
+
+
+@click.command("stats")
+@on_store()
+async def stats(store: Store, *, as_json: bool) -> None:
+    """Count sessions, messages, and the space they take."""
+    from holdfast.model.plain import one_line  # noqa: PLC0415
+
+    with output.working("Counting"):
+        found = await store.stats()
+    if as_json:
+        output.say(output.json_text(found))
+        return
+    rows = [
+        ("Sessions", f"{found.sessions:,}" + (f", {found.archived:,} archived" if found.archived else "")),
+        ("Never prompted", f"{found.blank:,}"),
+        ("Messages", f"{found.messages:,}"),
+        ("Entries", f"{found.entries:,} ({output.size(found.history_bytes)})"),
+        ("Texts to search", f"{found.texts:,}"),
+        (
+            "On disk",
+            output.size(found.size.used) + (f", {output.size(found.size.free)} empty" if found.size.free else ""),
+        ),
+    ]
+    if found.oldest is not None and found.newest is not None:
+        rows.append(("Oldest", output.moment(found.oldest)))
+        rows.append(("Last activity", output.moment(found.newest)))
+    for row in output.columns(rows):
+        output.say("  ".join(row))
+    if found.directories:
+        output.say("\nMost sessions:")
+        table = [
+            (f"{it.sessions:,}", output.plural(it.messages, "message"), output.ago(it.updated_at), one_line(it.cwd))
+            for it in found.directories
+        ]
+        for row in output.columns(table, (True, True)):
+            output.say("  " + "  ".join(row))
+
+
+@click.command("vacuum")
+@on_store()
+async def vacuum(store: Store, *, as_json: bool) -> None:
+    """Give back the space of what was deleted.
+
+    Needs as much free space as the store takes, for a while; others wait when they want to write. Can be stopped
+    without harm. With --json: {"before": bytes, "after": bytes}.
+    """
+    before = await store.size()
+    with output.working(f"Putting {output.size(before.used)} in order"):
+        await store.vacuum()
+    after = await store.size()
+    if as_json:
+        output.say(output.json_text({"before": before.used, "after": after.used}))
+    else:
+        output.say(f"{output.size(before.used)} before, {output.size(after.used)} now.")
+
+
+@click.command("doctor")
+@click.option("--repair", is_flag=True, help="Put right what can be put right without losing anything.")
+@store_option
+@json_option
+def doctor(*, repair: bool, place: str | None, as_json: bool) -> int:
+    """Check the store and explain what is found: rights, damage, the search index, leftovers, who uses it, space.
+
+    The status is 1 where there is a problem that is still there. With --json: {"findings": [{"about", "level": "ok" |
+    "note" | "problem", "says", "advice", "repair"}, …], "repaired": […]}.
+    """
+    import asyncio  # noqa: PLC0415
+
+    gc.freeze()
+    gc.enable()
+    return asyncio.run(_examined(place, repair=repair, as_json=as_json))
+
+
+async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:
+    from holdfast.errors import StoreError  # noqa: PLC0415
+    from holdfast.store import Finding, default_path  # noqa: PLC0415
+
+    findings: list[Finding] = []
+    repaired: list[str] = []
+    paint = output.painter()
+    if not as_json:
+        output.say(paint(f"The session store {place or default_path()}", bold=True))
+    try:
+        async with opened(place) as store:
+            with output.working("Looking"):
+                findings = [it async for it in store.examine()]
+            if repair and any(it.repair for it in findings):
+                with output.working("Repairing"):
+                    repaired = [await store.repair(it) for it in findings if it.repair]
+                    findings = [it async for it in store.examine()]
+    except StoreError as e:
+        findings.append(Finding("store", "problem", str(e)))
+    if as_json:
+        output.say(output.json_text({"findings": findings, "repaired": repaired}))
+    else:
+        _tell(findings, repaired)
+    return 1 if any(it.level == "problem" for it in findings) else 0
+
+
+def _tell(findings: list[Finding], repaired: list[str]) -> None:
+    from holdfast.model.plain import one_line  # noqa: PLC0415
+
+    paint, width = output.painter(), output.width()
+    signs = {"ok": ("✓", "green"), "note": ("·", "yellow"), "problem": ("✗", "red")}
+    room = max((len(it.about) for it in findings), default=0)
+    for it in findings:
+        sign, colour = signs[it.level]
+        lines = output.wrapped(one_line(it.says), width - room - 4 if width else None)
+        if it.advice:
+            lines += output.wrapped(it.advice, width - room - 4 if width else None)
+        output.say(f"{paint(sign, fg=colour)} {output.padded(it.about, room)}  {lines[0]}")
+        for line in lines[1:]:
+            output.say(" " * (room + 4) + line)
+    for it in repaired:
+        output.say(f"Repaired: {it}.")
+    if any(it.repair for it in findings):
+        output.say("`holdfast sessions doctor --repair` puts right what it can.")

@@ -1,0 +1,37 @@
+"""A session as a Markdown file: what is known of it, then the transcript."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.export import times
+from holdfast.model.passages import passage_of
+from holdfast.model.transcript import inline, markdown_passage
+
+if TYPE_CHECKING:
+    from holdfast.model import Entry, SessionInfo, SessionState
+
+
+class MarkdownWriter:
+    """Writes a Markdown file, piece by piece."""
+
+    def opening(self, info: SessionInfo, state: SessionState) -> str:
+        """Write what comes before the transcript."""
+        del state
+        lines = [
+            f"# {inline(info.title or 'A session without a title')}",
+            "",
+            f"- Directory: {inline(info.cwd)}",
+            f"- From {times.written(info.created_at)[:16]}Z to {times.written(info.updated_at)[:16]}Z",
+            f"- Session: {inline(info.id)}",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def entry(self, entry: Entry) -> str:
+        """Write an entry."""
+        return f"\n{markdown_passage(passage_of(entry))}\n"
+
+    def closing(self, redacted: int) -> str:
+        """Write what comes after the transcript."""
+        return f"\n---\n\nSecrets taken out of this file: {redacted}\n" if redacted else ""

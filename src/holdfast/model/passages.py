@@ -1,0 +1,265 @@
+"""What an entry says, cut into pieces that are ready to be shown: as Markdown, as a page, in a terminal.
+
+Here is known what each kind of entry consists of and what matters to a reader; not how any of it looks. Entries come
+from agents of all sorts: whatever is not shaped as expected is shown as the JSON it is, and nothing makes this fail.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from holdfast.model.history import Terminal
+from holdfast.model.plain import printed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.model.history import Entry
+
+Role: TypeAlias = Literal["user", "agent", "thought", "session", "tool", "plan", "terminal", "note", "other"]
+"""Who speaks, or what it is. A note is about the conversation: that a turn was cancelled, that a part was summed up."""
+
+PieceKind: TypeAlias = Literal["prose", "code", "diff", "link", "image", "step", "remark"]
+
+MAX_DIFF_CHARACTERS = 512 << 10
+"""Of longer texts only the new one is shown: comparing takes time that grows with the square of their length."""
+
+
+class Piece(NamedTuple):
+    """A part of what an entry says.
+
+    ``prose`` is Markdown by its author's intent; ``code`` is to be shown as it is, the label says what language;
+    ``diff`` is a patch, the label names the file; of a ``link`` the label is the address; of an ``image`` the text is
+    its type and the label its base64; of a ``step`` of a plan the label is its status; a ``remark`` is ours.
+    """
+
+    kind: PieceKind
+    text: str
+    label: str = ""
+
+
+class Passage(NamedTuple):
+    """An entry ready to be shown. Nothing in it is quoted or made harmless yet."""
+
+    role: Role
+    key: str
+    """By which a fork names it, if it can."""
+    title: str
+    status: str
+    pieces: tuple[Piece, ...]
+
+
+_SPEAKERS: dict[str, Role] = {
+    "user_message": "user",
+    "agent_message": "agent",
+    "agent_thought": "thought",
+    "session_message": "session",
+}
+
+_ENDS = {
+    "cancelled": "The turn was cancelled",
+    "interrupted": "The turn was broken off: its process died",
+    "refusal": "The agent refused to go on",
+    "max_tokens": "The turn ended: the model had reached its limit",
+    "max_turn_requests": "The turn ended: it had made as many requests as it may",
+}
+
+_ONE_FENCE = re.compile(r"\s*(`{3,})([\w+-]*)[^`\n]*\n((?:(?! *```)[^\n]*\n)*)\1\s*")
+
+
+def passage_of(entry: Entry) -> Passage:
+    """Say what there is to show of an entry."""
+    members = entry.members
+    if (speaker := _SPEAKERS.get(entry.entity)) is not None:
+        return Passage(speaker, entry.key, "", "", tuple(_blocks(entry.content())))
+    match entry.entity:
+        case "tool_call_update":
+            kind, status = _word(members.get("kind")), _word(members.get("status"))
+            title = _word(members.get("title")) or _word(members.get("name")) or entry.key
+            about = ", ".join(it.replace("_", " ") for it in (kind, status) if it and it != "other")
+            return Passage("tool", entry.key, title, about, tuple(_call(entry)))
+        case "plan_update":
+            return Passage("plan", "", "", "", tuple(_plan(members.get("plan"))))
+        case "terminal_update":
+            assert isinstance(entry, Terminal)
+            title = _word(members.get("command")) or entry.key
+            return Passage("terminal", "", title, _exit(members.get("exitStatus")), tuple(_output(entry)))
+        case "compaction_update":
+            status = _word(members.get("status")).replace("_", " ")
+            pieces = [*_blocks(entry.content()), *_remarks(members.get("error"))]
+            return Passage("note", "", "What was said before was summed up", status, tuple(pieces))
+        case "subagent_update":
+            return Passage("note", "", f"Subagent {_word(members.get('title')) or entry.key}", "", ())
+        case _:
+            return _other(members)
+
+
+def _other(members: dict[str, Any]) -> Passage:
+    kind = _word(members.get("sessionUpdate"))
+    if kind == "_holdfast/turn_end":
+        reason, error = _word(members.get("reason")), members.get("error")
+        return Passage("note", "", _ENDS.get(reason, "The turn failed"), "", tuple(_remarks(error)))
+    about = {name: value for name, value in members.items() if name != "sessionUpdate"}
+    return Passage("other", "", kind, "", (_json(about),) if about else ())
+
+
+def _blocks(blocks: list[Any]) -> Iterator[Piece]:
+    for block in blocks:
+        yield _block(block)
+
+
+def _block(block: Any) -> Piece:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Piece("prose", text)
+        case {"type": "image", "mimeType": str(mime), "data": str(data)}:
+            return Piece("image", mime, data)
+        case {"type": "audio", "mimeType": str(mime), "data": str(data)}:
+            return Piece("remark", f"{mime}, {_size(data)}")
+        case {"type": "resource_link", "uri": str(uri)}:
+            return Piece("link", _word(block.get("title")) or _word(block.get("name")) or uri, uri)
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
+            return Piece("code", f"{uri}\n\n{text}")
+        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)}}:
+            return Piece("link", f"{uri} ({_size(blob)})", uri)
+        case _:
+            return _json(block)
+
+
+def _call(entry: Entry) -> Iterator[Piece]:
+    members = entry.members
+    places = [it for it in map(_place, _list(members.get("locations"))) if it]
+    if places:
+        yield Piece("remark", ", ".join(places))
+    output = [piece for item in entry.content() for piece in _item(item)]
+    if not output and members.get("rawOutput") is not None:  # otherwise it is what the output was made into
+        output = [_given(members["rawOutput"])]
+    if members.get("rawInput") is not None:
+        yield Piece("remark", "Input")
+        yield _given(members["rawInput"])
+        if output:
+            yield Piece("remark", "Output")
+    yield from output
+
+
+def _item(item: Any) -> Iterator[Piece]:
+    match item:
+        case {"type": "content", "content": {"type": "text", "text": str(text)}}:
+            yield _result(text)
+        case {"type": "content", "content": content}:
+            yield _block(content)
+        case {"type": "diff"}:
+            yield from _diff(item)
+        case {"type": "terminal", "terminalId": str(key)}:
+            yield Piece("remark", f"Terminal {key}")
+        case _:
+            yield _json(item)
+
+
+def _result(text: str) -> Piece:
+    """Show what a tool gave as it is. Many agents put it into a fence; that is for others to do."""
+    fence = _ONE_FENCE.fullmatch(text)
+    return Piece("code", fence[3], fence[2]) if fence else Piece("code", text)
+
+
+def _diff(item: dict[str, Any]) -> Iterator[Piece]:
+    match item:
+        case {"patch": {"text": str(patch)}}:
+            yield Piece("diff", patch, _word(item.get("path")))
+        case {"path": str(path), "newText": str(new)}:
+            yield _compared(path, _word(item.get("oldText")), new)
+        case {"changes": list()}:
+            for change in _list(item["changes"]):
+                match change:
+                    case {"operation": str(operation), "oldPath": str(old), "path": str(path)}:
+                        yield Piece("remark", f"{operation}: {old} to {path}")
+                    case {"operation": str(operation), "path": str(path)}:
+                        yield Piece("remark", f"{operation}: {path}")
+                    case _:
+                        yield _json(change)
+        case _:
+            yield _json(item)
+
+
+def _compared(path: str, old: str, new: str) -> Piece:
+    from difflib import unified_diff  # noqa: PLC0415  (few need it)
+
+    if len(old) + len(new) > MAX_DIFF_CHARACTERS:
+        return Piece("code", f"{path}\n\n{new}")
+    lines = unified_diff(old.splitlines(), new.splitlines(), path if old else "/dev/null", path, lineterm="")
+    return Piece("diff", "\n".join(lines), path)
+
+
+def _plan(plan: Any) -> Iterator[Piece]:
+    match plan:
+        case {"entries": list()}:
+            for step in _list(plan["entries"]):
+                match step:
+                    case {"content": str(text)}:
+                        yield Piece("step", text, _word(step.get("status")))
+                    case _:
+                        yield _json(step)
+        case {"type": "markdown", "content": str(text)}:
+            yield Piece("prose", text)
+        case {"type": "file", "uri": str(uri)}:
+            yield Piece("link", uri, uri)
+        case _:
+            yield _json(plan)
+
+
+def _output(terminal: Terminal) -> Iterator[Piece]:
+    if text := printed(terminal.output()).strip("\n"):
+        yield Piece("code", text)
+
+
+def _exit(status: Any) -> str:
+    match status:
+        case {"signal": str(signal)}:
+            return f"ended by {signal}"
+        case {"exitCode": int(code)}:
+            return f"exited with {code}"
+        case None:
+            return "running"
+        case _:
+            return "ended"
+
+
+def _given(value: Any) -> Piece:
+    return Piece("code", value) if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> Piece:
+    return Piece("code", msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), "json")
+
+
+def _place(location: Any) -> str:
+    match location:
+        case {"path": str(path), "line": int(line)}:
+            return f"{path}:{line}"
+        case {"path": str(path)}:
+            return path
+        case _:
+            return ""
+
+
+def _remarks(error: Any) -> Iterator[Piece]:
+    if isinstance(error, str):
+        yield Piece("remark", error)
+    elif error is not None:
+        yield _json(error)
+
+
+def _size(base64: str) -> str:
+    size = len(base64) * 3 // 4
+    return f"{size:,} bytes" if size < 10_000 else f"{size // 1_000:,} kB"
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []

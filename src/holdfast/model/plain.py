@@ -1,0 +1,65 @@
+"""Text of strangers made harmless: nothing in it can steer a terminal or turn the direction of what stands around it.
+
+Whatever an agent, a tool or a file has said goes through here before a person sees it: in a terminal, a transcript, a
+page. It knows nothing of where the text goes; quoting for Markdown or HTML is done there.
+"""
+
+from __future__ import annotations
+
+import re
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""What turns the direction of writing, and could make a command look like another one."""
+
+_TABLE: dict[int, str] = {
+    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
+    0x7F: "\u2421",
+    **dict.fromkeys(range(0x80, 0xA0), "\ufffd"),
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+    **dict.fromkeys(map(ord, BIDI), "\ufffd"),
+}
+"""Control characters become pictures of themselves; what has no picture, the sign for what cannot be shown."""
+
+_UNSAFE = re.compile(f"[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{BIDI}]")
+
+_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}]")
+
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, movements of the cursor
+    r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"  # titles, links, strings
+    r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+)
+
+
+def plain(text: str) -> str:
+    """Make text safe to show; newlines and tabs stay."""
+    text = text.replace("\r\n", "\n")
+    return text.translate(_TABLE) if _UNSAFE.search(text) else text
+
+
+def one_line(text: str) -> str:
+    """Make text safe to show on one line, as a title in a list."""
+    return plain(" ".join(text.split()))
+
+
+def plain_json(encoded: bytes) -> str:
+    """Make JSON safe to show: what could steer is escaped, so that it means the same."""
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
+
+
+def printed(output: bytes) -> str:
+    """Read what a terminal printed as a person would have seen it in the end, without its colours."""
+    text = _ESCAPES.sub("", output.decode(errors="replace"))
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return plain(_rubbed_out(text) if "\x08" in text else text)
+
+
+def _rubbed_out(text: str) -> str:
+    kept: list[str] = []
+    for it in text:
+        if it != "\x08":
+            kept.append(it)
+        elif kept and kept[-1] != "\n":
+            kept.pop()
+    return "".join(kept)

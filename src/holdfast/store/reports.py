@@ -1,0 +1,58 @@
+"""What a store tells about itself: how much is in it, how much space that takes, and whether all is well."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Level: TypeAlias = Literal["ok", "note", "problem"]
+
+
+class Size(msgspec.Struct, frozen=True):
+    """The space a store takes, in bytes."""
+
+    used: int
+    """All of it on disk: the database, its log, and the logs of turns."""
+    free: int
+    """What of that is empty, and could be given back."""
+
+
+class Directory(msgspec.Struct, frozen=True):
+    """The sessions of one working directory."""
+
+    cwd: str
+    sessions: int
+    messages: int
+    updated_at: int
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """What is in a store. Times are microseconds since 1970, None where there is no session."""
+
+    sessions: int
+    archived: int
+    blank: int
+    """Those that never got a prompt: no list shows them."""
+    messages: int
+    entries: int
+    """Stored lines of histories; what forks share is counted once."""
+    history_bytes: int
+    texts: int
+    """What a search looks through: titles, messages, titles of tool calls."""
+    oldest: int | None
+    newest: int | None
+    directories: tuple[Directory, ...]
+    """Those with most sessions, archived ones aside."""
+    size: Size
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What an examination found about one thing."""
+
+    about: str
+    level: Level
+    says: str
+    advice: str = ""
+    repair: str = ""
+    """By which name the store can put it right, without losing anything; empty where it cannot."""
