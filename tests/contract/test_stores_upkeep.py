@@ -19,6 +19,7 @@ from tests.support.stores import (
     hits,
     info,
     lines,
+    logged,
     message,
     new,
     prompt,
@@ -91,11 +92,11 @@ async def test_whoever_looks_sees_the_turn_that_runs_and_disturbs_nobody(place: 
         claim = await talked(store, CWD, "before")
         assert (await store.look(claim.session)).unfinished is None
         log = await store.begin(claim, asked := prompt("question"), NOTHING)
-        log.append((said := message("half an answer")).body + b"\n")
+        log.append(logged(said := message("half an answer")) + b"\n")
         record, unfinished = await store.look(claim.session)
         assert record == await store.get(claim.session)
         assert unfinished is not None and unfinished.where is not None
-        assert unfinished.lines == [*asked, *([said.body] if place.lasts else [])]
+        assert unfinished.lines == [*asked, *([logged(said)] if place.lasts else [])]
         await store.seal(claim, [said], NOTHING, messages=1)
         assert (await store.look(claim.session)).unfinished is None
         with pytest.raises(SessionNotFound):

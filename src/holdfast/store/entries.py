@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast.model import RULES, Fold, fold, lines_of
+from holdfast.model import RULES, Fold, fold, updates_in
 from holdfast.model.kinds import OPAQUE, REMEMBERED
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ async def _lines(store: Store, seen: Seen, tail: list[bytes]) -> AsyncIterator[b
     if record.lines:
         async for blocks in store.read(record.info.id, record.lines):
             for block in blocks:
-                for line in block.split(b"\n"):
+                for line in updates_in(block).split(b"\n"):
                     yield line
     for line in tail:
         yield line
@@ -171,4 +171,4 @@ def _tail(seen: Seen) -> list[bytes]:
     if seen.unfinished is None:
         return []
     said = [it for it in seen.unfinished.lines if _read_head(it).sessionUpdate != REMEMBERED]
-    return [line.body for line in lines_of(fold(said, complete=False))]
+    return [msgspec.json.encode(it) for it in fold(said, complete=False).updates()]

@@ -80,7 +80,7 @@ async def test_in_the_other_version_the_conversation_is_the_same(tmp_path: Path)
         async with holdfast.connect(demo_agent, store=tmp_path / "db", protocol=protocol) as agent:
             loaded = await agent.load(session_id, tmp_path)
             told.append(said(loaded.history))
-            assert "**Read thermometer** (read, completed)" in loaded.history.markdown()
+            assert "Tool: Read thermometer (read, completed)" in loaded.history.markdown()
     assert told[0] == told[1]
 
 

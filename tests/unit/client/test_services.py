@@ -79,7 +79,7 @@ async def test_nobody_is_asked_for_permission_who_did_not_say_how(protocol: Prot
     async with holdfast.connect(demo_agent, protocol=protocol) as agent:
         session = await agent.new_session()
         await session.prompt("/ask")
-        assert "**Launch the rocket** (execute, failed)" in session.history.markdown()
+        assert "Tool: Launch the rocket (execute, failed)" in session.history.markdown()
 
 
 # Forms

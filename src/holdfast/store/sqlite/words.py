@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from holdfast.model import event_from, searchable
+from holdfast.model import event_in, searchable
 from holdfast.store.sqlite import segments
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ def texts(db: Database) -> Iterator[tuple[int, int, str]]:
         session = n
         body = db.row("get_segment", id=segment)
         for at, line in enumerate(body[0].split(b"\n") if body else ()):
-            event = event_from(msgspec.json.decode(line), line)
+            event = event_in(line)
             now_about = event.rule.entity, event.key
             if entry and now_about == about and event.key:
                 entry.append(line)
