@@ -6,10 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.mcp import toolbox
+from tests.support.mcp import QUICK, toolbox
 from tests.support.mcp_web import web
 
-from holdfast.errors import ServerUnavailable, ToolFailed
+from holdfast.errors import McpError, ServerUnavailable, ToolFailed
 from holdfast.mcp import HttpServer, SseServer
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ async def test_every_request_to_a_server_has_its_headers(kind: type[HttpServer |
         async with toolbox(kind("web", server.url(path), HEADERS)) as box:
             (status,) = await box.ready()
             assert status.state == "ready", status.reason
-            assert [it.name for it in await box.tools()] == ["echo", "tell"]
+            assert [it.name for it in await box.tools()] == ["echo", "tell", "much"]
             assert (await box.call("web", "echo", {"text": "hi"})).text == "hi"
         assert len(server.seen) >= 4  # the handshake in two, the list, the call
         assert {it.method for it in server.seen} >= {"GET", "POST"}
@@ -96,4 +96,33 @@ async def test_a_key_that_fits_no_longer_is_said_to_whoever_calls() -> None:
             with pytest.raises(ToolFailed, match="the server answered: 401 Unauthorized"):
                 await box.call("web", "echo")
             server.refuses = False
+            assert (await box.call("web", "echo", {"text": "again"})).text == "again"
+
+
+@pytest.mark.requirement("E4")
+@pytest.mark.parametrize("how", ["json", "unmeasured", "event"])
+async def test_a_long_answer_is_heard_whole(how: str) -> None:
+    with web() as server:
+        async with toolbox(HttpServer("web", server.url("mcp"))) as box:
+            size = 12 << 20
+            assert len((await box.call("web", "much", {"size": size, "how": how})).text) == size
+
+
+@pytest.mark.requirement("E3", "P7")
+@pytest.mark.parametrize("how", ["json", "unmeasured", "event", "packed"])
+async def test_an_answer_that_is_too_long_fails_the_call_and_is_not_held(how: str) -> None:
+    with web() as server:
+        async with toolbox(HttpServer("web", server.url("mcp")), limits=QUICK._replace(line=1 << 20)) as box:
+            with pytest.raises(McpError, match=r"1048576 byte|Failed to parse"):
+                await box.call("web", "much", {"size": 3 << 20, "how": how})
+            assert (await box.call("web", "echo", {"text": "again"})).text == "again"
+
+
+@pytest.mark.requirement("E3", "P7")
+async def test_an_event_that_is_too_long_for_sse_ends_the_connection_and_the_next_call_has_another() -> None:
+    with web() as server:
+        async with toolbox(SseServer("web", server.url("sse"))) as box:
+            assert len((await box.call("web", "much", {"size": 1_000_000, "how": "event"})).text) == 1_000_000
+            with pytest.raises(ServerUnavailable, match="1048576 byte"):
+                await box.call("web", "much", {"size": 1 << 20, "how": "event"})
             assert (await box.call("web", "echo", {"text": "again"})).text == "again"

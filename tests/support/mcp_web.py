@@ -1,13 +1,15 @@
 """An MCP server on a port of its own, by hand, over streamable HTTP (`/mcp`) and as it was before (`/sse`).
 
-It notes every request with its headers. Its tool `echo` gives its argument back; its tool `tell` fails, and blabs the
-secret that came in a header. With `refuses` it lets nobody in, and says which secret it was that did not fit.
+It notes every request with its headers. Its tool `echo` gives its argument back; `tell` fails, and blabs the secret
+that came in a header; `much` says as many bytes as it is asked for, as JSON, packed, without saying how many, or as an
+event. With `refuses` it lets nobody in, and says which secret it was that did not fit.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from threading import Thread
@@ -92,6 +94,8 @@ class _Request(BaseHTTPRequestHandler):
             self._answer(202)
         elif answer is None:
             self._answer(202)
+        elif (how := answer.pop("how", None)) is not None:
+            self._say_much(json.dumps(answer).encode(), how)
         else:
             self._answer(200, json.dumps(answer), "application/json", {"Mcp-Session-Id": "one"})
 
@@ -116,16 +120,34 @@ class _Request(BaseHTTPRequestHandler):
                 about: dict[str, Any] = {"capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "0"}}
                 return _result(said, {"protocolVersion": said["params"]["protocolVersion"], **about})
             case "tools/list":
-                tools = [{"name": it, "inputSchema": {"type": "object"}} for it in ("echo", "tell")]
+                tools = [{"name": it, "inputSchema": {"type": "object"}} for it in ("echo", "tell", "much")]
                 return _result(said, {"tools": tools})
             case "tools/call" if said["params"]["name"] == "echo":
                 text = str(said["params"].get("arguments", {}).get("text"))
                 return _result(said, {"content": [{"type": "text", "text": text}]})
+            case "tools/call" if said["params"]["name"] == "much":
+                how, size = said["params"]["arguments"]["how"], said["params"]["arguments"]["size"]
+                return {"how": how} | _result(said, {"content": [{"type": "text", "text": "x" * size}]})
             case "tools/call":
                 error = {"code": -32000, "message": f"I was told {self._secret()}"}
                 return {"jsonrpc": "2.0", "id": said["id"], "error": error}
             case _:
                 return None
+
+    def _say_much(self, whole: bytes, how: str) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream" if how == "event" else "application/json")
+        if how == "packed":
+            whole = gzip.compress(whole)
+            self.send_header("Content-Encoding", "gzip")
+        if how == "event":
+            whole = b"event: message\ndata: %b\n\n" % whole
+        elif how == "json":
+            self.send_header("Content-Length", str(len(whole)))
+        self.end_headers()
+        with suppress(OSError):  # it may be too much for whoever asked
+            self.wfile.write(whole)
 
     def _answer(self, status: int, body: str = "", kind: str = "", headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

@@ -64,6 +64,7 @@ class Connection:
         self._settled = asyncio.Event()
         self._over = asyncio.Event()
         self._ended_because: str | None = None
+        self._lost_because: str | None = None
         self._last_words = ""
         self._newest = False
         self._wire: Any = None
@@ -81,7 +82,7 @@ class Connection:
         """Begin to connect."""
         self.state, self.reason = "connecting", None
         self._settled, self._over = asyncio.Event(), asyncio.Event()
-        self._ended_because, self._last_words = None, ""
+        self._ended_because, self._lost_because, self._last_words = None, None, ""
         self._owner = self._loop.create_task(self._own(), name=f"MCP server {self.server.name}")
 
     async def settled(self) -> None:
@@ -106,6 +107,7 @@ class Connection:
             raise ToolTimeout(self.server.name, f"{what} took longer than {limit:g} s") from None
         except Exception as e:
             if self._over.is_set() or wire.is_lost(e):
+                self._lost_because = wire.said_by(e)
                 await self._lose()
                 raise ServerUnavailable(self.server.name, self.reason or "it was closed") from None
             if (said := wire.said_by(e)) is None:
@@ -167,7 +169,7 @@ class Connection:
             # Beside the loop, which others need. Once it is loaded this is a look into a dict.
             self._wire = self._wire or await asyncio.to_thread(import_module, "holdfast.mcp.wire")
             await self._stay(self._wire)
-            failure = self._ended_because or "the connection ended"
+            failure = self._ended_because or self._lost_because or "the connection ended"
         except (Exception, BaseExceptionGroup) as e:  # noqa: BLE001  (whatever it is, it is one server's)
             failure = self._explain(e)
         finally:
@@ -222,6 +224,8 @@ class Connection:
 
     def _explain(self, error: BaseException) -> str:
         cause = _first(error)
+        if self._wire is not None and (fault := self._wire.fault_in(cause)) is not None:
+            return fault
         if self._ended_because is not None:
             return self._ended_because
         if isinstance(cause, UsageError):

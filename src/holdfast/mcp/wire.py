@@ -1,20 +1,16 @@
 """Opening a connection with the official SDK. Loaded late: with it comes half a second of imports.
 
-Everything of the SDK that the rest needs is here and in `pipes`: clients, its errors, and its values made ours.
+All of the SDK that the rest needs is here, in `pipes` and in `web`: clients, its errors, and its values made ours.
 """
 
 from __future__ import annotations
 
-import logging
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-import httpx2
+from httpx2 import SSEError
 from mcp import Client, MCPError
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
@@ -23,7 +19,6 @@ from mcp_types import (
     ElicitRequestParams,
     ElicitResult,
     Implementation,
-    JSONRPCError,
     ListRootsResult,
     Root,
     RootsListChangedNotification,
@@ -31,8 +26,9 @@ from mcp_types import (
 from pydantic import BaseModel, FileUrl, ValidationError
 
 from holdfast.mcp.pipes import open_pipes
-from holdfast.mcp.servers import SseServer, StdioServer
+from holdfast.mcp.servers import StdioServer
 from holdfast.mcp.values import Progress, Prompt, Resource, Tool, ToolResult
+from holdfast.mcp.web import open_web
 from holdfast.model import Elicitation, new_id
 
 if TYPE_CHECKING:
@@ -51,17 +47,7 @@ PAGES = 100
 QUESTIONS = 8
 """A server that has so many questions open gets no answer to more: nobody would read them."""
 
-HTTP_SECONDS = 30.0
-
-SSE_SECONDS = 3600.0
-"""A stream of events that is silent for so long is taken for dead; most servers send a sign of life now and then."""
-
 _US = Implementation(name="holdfast", version="1")
-
-# They log addresses and whole messages, in which there may be secrets (P10). What went wrong is said by us, without.
-for _name in ("mcp", "httpx2", "httpcore2"):
-    if (_logger := logging.getLogger(_name)).level == logging.NOTSET:
-        _logger.setLevel(logging.CRITICAL + 1)
 
 
 class Link:
@@ -132,63 +118,6 @@ class Link:
         await self._client.session.send_notification(RootsListChangedNotification())
 
 
-class _Overheard:
-    """A stream to read from, somebody listening who knows more about it than the SDK tells."""
-
-    def __init__(
-        self, stream: Any, *, heard: Callable[[Any], Any] = lambda it: it, ended: Callable[[], None] = lambda: None
-    ) -> None:
-        self._stream = stream
-        self._heard = heard
-        self._ended = ended
-
-    @property
-    def last_context(self) -> Any:
-        """In which context the last item was sent; the SDK looks for it."""
-        return self._stream.last_context
-
-    async def receive(self) -> Any:
-        return await self._stream.receive()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return self._heard(await anext(self._stream))
-        except StopAsyncIteration:
-            self._ended()
-            raise
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *about: object) -> bool | None:
-        return await self._stream.__aexit__(*about)
-
-
-class _Refusal:
-    """With which status a server elsewhere refused us last: the SDK only says that it did."""
-
-    def __init__(self) -> None:
-        self._status = ""
-
-    async def note(self, response: httpx2.Response) -> None:
-        if response.status_code >= 400:
-            self._status = f"{response.status_code} {response.reason_phrase}".strip()
-
-    def explain(self, item: Any) -> Any:
-        message = item.message if isinstance(item, SessionMessage) else None
-        if isinstance(message, JSONRPCError) and message.error.message == "Server returned an error response":
-            error = message.error.model_copy(update={"message": f"the server answered: {self._status}"})
-            return SessionMessage(message.model_copy(update={"error": error}))
-        return item
-
-
 @asynccontextmanager
 async def open_link(
     server: Server, around: Surroundings, limits: Limits, watch: ProcessWatch, *, newest: bool
@@ -204,18 +133,9 @@ async def open_link(
         if isinstance(server, StdioServer):
             async with open_pipes(server, around.cwd, limits, watch) as pipes:
                 yield pipes, pipes
-        elif isinstance(server, SseServer):
-            opened = sse_client(server.url, dict(server.headers), HTTP_SECONDS, sse_read_timeout=SSE_SECONDS)
-            async with opened as (events, posts):
-                # The SDK keeps it to itself until somebody calls.
-                yield _Overheard(events, ended=lambda: watch.process_ended("the server ended the connection")), posts
         else:
-            refusal = _Refusal()
-            timeout = httpx2.Timeout(HTTP_SECONDS, read=None)  # how long a call may take is not for it to say
-            hooks: dict[str, list[Callable[..., Any]]] = {"response": [refusal.note]}
-            client = httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks)
-            async with client, streamable_http_client(server.url, http_client=client) as (answers, posts):
-                yield _Overheard(answers, heard=refusal.explain), posts
+            async with open_web(server, limits, watch) as pair:
+                yield pair
 
     asking = 0
 
@@ -263,6 +183,11 @@ def is_lost(error: Exception) -> bool:
 def wants_newest(error: BaseException) -> bool:
     """Whether an error says that the server does not know the handshake."""
     return isinstance(error, MCPError) and error.code in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND)
+
+
+def fault_in(error: BaseException) -> str | None:
+    """Tell what was wrong with a stream of events, where that is why a connection ended."""
+    return str(error) if isinstance(error, SSEError) else None
 
 
 def said_by(error: Exception) -> str | None:
