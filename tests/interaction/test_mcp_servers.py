@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -278,6 +279,30 @@ async def test_a_server_that_dies_again_and_again_is_started_ever_more_rarely(fi
     assert at_once < then < later
     assert then - at_once >= 0.35
     assert later - then >= 0.7
+
+
+@pytest.mark.requirement("E4")
+async def test_there_is_an_end_to_how_long_a_server_is_not_started_again(file: Path) -> None:
+    async with toolbox(hostile("exit", MARKS=str(file)), limits=QUICK._replace(again=0.2, again_most=0.3)) as box:
+        pauses: list[float] = []
+        async with asyncio.timeout(PATIENCE):
+            while len(marks(file)) < 5:
+                with pytest.raises(ServerUnavailable) as caught:
+                    await box.call("it", "echo")
+                pauses += map(float, re.findall(r"not started again for ([\d.]+) s", str(caught.value)))
+                await asyncio.sleep(0.02)
+    assert 0 < max(pauses) <= 0.3
+
+
+@pytest.mark.requirement("E4")
+async def test_a_server_that_did_its_work_for_a_while_is_started_again_at_once() -> None:
+    async with toolbox(hostile(), limits=QUICK._replace(again=30, again_most=0.5)) as box:
+        for _ in range(2):
+            await box.call("it", "echo")
+            await asyncio.sleep(0.6)
+            with pytest.raises(ServerUnavailable):
+                await box.call("it", "crash")
+        assert (await box.call("it", "echo", {"text": "again"})).text == "again"
 
 
 @pytest.mark.requirement("E4")
