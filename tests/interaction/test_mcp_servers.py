@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holdfast.mcp import ToolResult
+    from holdfast.mcp.connection import Connection
 
 QUESTIONS = 8
 """So many may be open."""
@@ -119,6 +120,14 @@ async def test_a_server_that_exits_at_start_is_quoted_without_its_secrets(caplog
             await box.call("it", "echo")
     assert "does not fit" in caplog.text
     assert SECRET not in caplog.text
+
+
+@pytest.mark.requirement("E3")
+async def test_of_much_that_a_server_said_before_it_failed_the_end_is_quoted() -> None:
+    async with toolbox(hostile("stderr", "exit")) as box:
+        (status,) = await box.ready()
+        assert "the very last words\nthe key None does not fit" in (status.reason or "")
+        assert len(status.reason or "") < 5_000
 
 
 @pytest.mark.requirement("E3")
@@ -257,6 +266,16 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(file: Path) 
         assert box.fails() == ["it"]
         assert (await box.call("it", "echo", {"text": "again"})).text == "again"
         assert [it.state for it in box.servers] == ["ready"]
+        assert len(marks(file)) == 2
+
+
+@pytest.mark.requirement("E4")
+async def test_a_server_of_which_it_is_just_being_noticed_that_it_is_gone_is_started_again_too(file: Path) -> None:
+    async with toolbox(hostile(MARKS=str(file))) as box:
+        await box.ready()
+        connection: Connection = vars(box)["_connections"]["it"]
+        connection.process_ended("it is gone")
+        assert (await box.call("it", "echo", {"text": "again"})).text == "again"
         assert len(marks(file)) == 2
 
 
@@ -434,6 +453,14 @@ async def test_closing_leaves_no_process(file: Path, manners: tuple[str, ...]) -
         if "silent" not in manners:
             await box.ready()
     assert all_dead(file) == (4 if "family" in manners else 1)
+
+
+@pytest.mark.requirement("E5")
+async def test_closing_does_not_wait_for_a_server_to_be_ready(file: Path) -> None:
+    """It ends when its input does, and neither time nor patience is lost."""
+    async with toolbox(hostile("silent", MARKS=str(file)), limits=QUICK._replace(stop=10 * PATIENCE)):
+        await marked(file, 1)
+    assert all_dead(file) == 1
 
 
 @pytest.mark.requirement("E5")

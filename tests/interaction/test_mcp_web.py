@@ -126,3 +126,12 @@ async def test_an_event_that_is_too_long_for_sse_ends_the_connection_and_the_nex
             with pytest.raises(ServerUnavailable, match="1048576 byte"):
                 await box.call("web", "much", {"size": 1 << 20, "how": "event"})
             assert (await box.call("web", "echo", {"text": "again"})).text == "again"
+
+
+@pytest.mark.requirement("E5")
+async def test_who_does_not_hear_our_goodbye_is_left() -> None:
+    with web() as server:
+        async with toolbox(HttpServer("web", server.url("mcp"))) as box:
+            assert (await box.call("web", "echo", {"text": "hi"})).text == "hi"
+            server.deaf = True
+        assert server.events  # we said it

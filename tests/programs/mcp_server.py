@@ -32,14 +32,14 @@ def main() -> None:
         time.sleep(0.01)  # none begins before all are there
     if "deaf" in MANNERS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if "exit" in MANNERS:
-        sys.stderr.write(f"the key {os.environ.get('KEY')} does not fit\n")
-        sys.exit(3)
     if "stderr" in MANNERS:
         for n in range(80_000):
             sys.stderr.write(f"{n} is a line nobody reads, of a server that says a lot\n")
         sys.stderr.write("the very last words\n")
         sys.stderr.flush()
+    if "exit" in MANNERS:
+        sys.stderr.write(f"the key {os.environ.get('KEY')} does not fit\n")
+        sys.exit(3)
     if "garbage" in MANNERS:
         os.write(
             1, b"Welcome to the server!\n\n\xff\xfe\n{\n[]\nnull\n42\n" + b"x" * 100_000 + b'\n{"jsonrpc": "2.0"}\n'

@@ -36,6 +36,8 @@ class Web(ThreadingHTTPServer):
     def __init__(self, *, refuses: bool) -> None:
         super().__init__(("127.0.0.1", 0), _Request)
         self.refuses = refuses
+        self.deaf = False
+        """Whether it has nothing to say to who says goodbye."""
         self.seen: list[Seen] = []
         self.events: list[SimpleQueue[bytes]] = []
 
@@ -100,7 +102,11 @@ class _Request(BaseHTTPRequestHandler):
             self._answer(200, json.dumps(answer), "application/json", {"Mcp-Session-Id": "one"})
 
     def do_DELETE(self) -> None:
-        if not self._is_refused():
+        if self._web.deaf:
+            events: SimpleQueue[bytes] = SimpleQueue()
+            self._web.events.append(events)
+            events.get()
+        elif not self._is_refused():
             self._answer(200)
 
     def _is_refused(self) -> bool:
