@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -38,6 +39,9 @@ def holdfast() -> None:
 
 def main_for_people(arguments: list[str]) -> int:
     """Run a command; return the status to exit with: 0, 1 for an error, 2 for a command line that makes no sense."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # what a terminal has no letters for is no reason to fail
     try:
         status = holdfast.main(arguments, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
@@ -49,7 +53,7 @@ def main_for_people(arguments: list[str]) -> int:
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
-        return 141  # as any program that writes where nobody reads
+        return 1
     except Exception as e:  # noqa: BLE001  (what nobody expects is raised again)
         return _failed(e)
     return status if isinstance(status, int) else 0

@@ -5,21 +5,24 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import signal
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
 from holdfast.cli.completion import complete_sessions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 
     from holdfast.model import SessionInfo
     from holdfast.store import Store
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 SHORT = 10
 """So many characters of an id are shown: among a million sessions two with the same are unlikely."""
@@ -45,20 +48,31 @@ def on_store(
         @json_option
         @functools.wraps(work)
         def command(*args: Any, place: str | None, **kwargs: Any) -> int | None:
-            import asyncio  # noqa: PLC0415  (help needs none)
-
-            gc.freeze()
-            gc.enable()
-
             async def on_it() -> int | None:
                 async with opened(place, makes=makes) as store:
                     return await work(store, *args, **kwargs)
 
-            return asyncio.run(on_it())
+            return run_async(on_it())
 
         return command
 
     return decorate
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run what is async, now that all is loaded. Who stops it need not wait for what blocks, as reading stdin."""
+    import asyncio  # noqa: PLC0415  (help needs none)
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None:
+        signal.signal(signal.SIGINT, _interrupt)  # that of asyncio's waits until something gives way
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+    return asyncio.run(work)
 
 
 @asynccontextmanager

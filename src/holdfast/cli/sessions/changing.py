@@ -143,7 +143,9 @@ async def delete(store: Store, *, sessions: tuple[str, ...], yes: bool, as_json:
         for it in found:
             title = one_line(it.title or "(no title)")
             output.tell(f"  {short_id(it.id)}  {output.plural(it.messages, 'message')}  {title}")
-        click.confirm(f"Delete {output.plural(len(found), 'session')} for good?", abort=True, err=True)
+        if not click.confirm(f"Delete {output.plural(len(found), 'session')} for good?", err=True):
+            output.tell("Nothing was deleted.")
+            return 1
     deleted: list[str] = []
     refused: dict[str, str] = {}
     for it in found:

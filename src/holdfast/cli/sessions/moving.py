@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -125,6 +126,9 @@ def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
     from holdfast.errors import UsageError  # noqa: PLC0415
 
     if target is None:
+        stdout: TextIO = sys.stdout
+        if isinstance(stdout, io.TextIOWrapper):
+            stdout.reconfigure(encoding="utf-8")  # a file is the same wherever it is written
         yield sys.stdout
         return
     if target.exists() and not force:

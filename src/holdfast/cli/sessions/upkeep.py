@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli import output
-from holdfast.cli.stores import json_option, on_store, opened, store_option
+from holdfast.cli.stores import json_option, on_store, opened, run_async, store_option
 
 if TYPE_CHECKING:
     from holdfast.store import Finding, Store
@@ -79,11 +78,7 @@ def doctor(*, repair: bool, place: str | None, as_json: bool) -> int:
     The status is 1 where there is a problem that is still there. With --json: {"findings": [{"about", "level": "ok" |
     "note" | "problem", "says", "advice", "repair"}, …], "repaired": […]}.
     """
-    import asyncio  # noqa: PLC0415
-
-    gc.freeze()
-    gc.enable()
-    return asyncio.run(_examined(place, repair=repair, as_json=as_json))
+    return run_async(_examined(place, repair=repair, as_json=as_json))
 
 
 async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:

@@ -1,0 +1,92 @@
+"""`holdfast sessions stats`, `vacuum` and `doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.commands import ELSEWHERE, HERE, TOOLS, a_store, live_at, sessions
+from tests.support.engines import engine_process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    live_at(tmp_path / "s.db", monkeypatch, tmp_path)
+    return tmp_path / "s.db"
+
+
+def make(place: Path, *talks: tuple[str, tuple[str, ...]]) -> list[str]:
+    return asyncio.run(a_store(place, *talks))
+
+
+def test_what_is_in_the_store_is_counted(place: Path) -> None:
+    ids = make(place, (HERE, ("say 1", "\n".join(TOOLS))), (HERE, ("say 2",)), (ELSEWHERE, ("say 3",)), (HERE, ()))
+    sessions("archive", ids[1])
+    out = sessions("stats").out
+    assert "Sessions         3, 1 archived\nNever prompted   1\nMessages         9\n" in out
+    assert out.endswith(f"  1  2 messages  just now  {ELSEWHERE}\n  1  5 messages  just now  {HERE}\n")
+    found = sessions("stats", "--json").json
+    assert (found["sessions"], found["messages"], found["directories"][0]["cwd"]) == (3, 9, ELSEWHERE)
+    assert found["size"]["used"] > 0
+
+
+def test_the_space_of_what_was_deleted_is_given_back(place: Path) -> None:
+    (one, _) = make(place, (HERE, ("say " + "x" * 3_000_000,)), (HERE, ("say 2",)))
+    sessions("delete", one, "--yes")
+    done = sessions("vacuum", "--json").json
+    assert done["after"] < done["before"] / 2
+    assert sessions("vacuum").out.endswith(" now.\n")
+
+
+def test_progress_is_shown_to_somebody_who_looks_and_is_gone_afterwards(place: Path) -> None:
+    make(place, (HERE, ("say 1",)))
+    assert sessions("vacuum").err == ""
+    assert "Putting" in sessions("vacuum", terminal=True).err
+
+
+def test_a_store_that_is_well_is_told_to_be_well(place: Path) -> None:
+    make(place, (HERE, ("say 1",)))
+    done = sessions("doctor")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[0].endswith(str(place))
+    assert [it[0] for it in done.out.splitlines()[1:]] == ["✓"] * 9
+    assert {it["level"] for it in sessions("doctor", "--json").json["findings"]} == {"ok"}
+
+
+def test_what_is_wrong_is_explained_and_put_right_where_that_is_safe(place: Path) -> None:
+    make(place, (HERE, ("say 1",)))
+    place.chmod(0o644)
+    (place.parent / "s.db.turns" / "77-1.jsonl").write_text("{}\n")
+    done = sessions("doctor")
+    assert done.status == 1
+    assert "✗ permissions" in done.out and "· turn logs" in done.out
+    assert "`holdfast sessions doctor --repair`" in done.out
+    repaired = sessions("doctor", "--repair", "--json")
+    assert repaired.status == 0
+    assert len(repaired.json["repaired"]) == 2
+    assert {it["level"] for it in repaired.json["findings"]} == {"ok"}
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_opened_as_a_store_is_explained(place: Path) -> None:
+    place.write_bytes(b"SQLite format 3\0" + b"\xff" * 5_000)
+    done = sessions("doctor")
+    assert done.status == 1
+    assert "✗ store" in done.out and "restore a backup" in done.out
+    assert sessions("doctor", "--json").json["findings"][0]["level"] == "problem"
+
+
+async def test_turns_that_broke_are_told_and_are_no_problem(place: Path) -> None:
+    async with engine_process(place) as other:
+        session = await other.do("create")
+        await other.do("begin", session, "say half\nwait gate")
+        running = await asyncio.to_thread(sessions, "doctor")
+        assert "1 running" in running.out and f"In use by process {other.pid}" in running.out
+        await other.kill()
+    done = await asyncio.to_thread(sessions, "doctor")
+    assert done.status == 0
+    assert f"as in {session}" in done.out and "Nothing was lost" in done.out
