@@ -26,6 +26,9 @@ SDK1 = ROOT / ".venv-sdk1" / "bin" / "python"
 ACPX = ROOT / "node_modules" / "acpx" / "dist" / "cli.js"
 ACPX_NODE = (22, 13)
 """The Node that acpx needs."""
+KIMI = ROOT / "node_modules" / "@moonshot-ai" / "kimi-code" / "dist" / "main.mjs"
+KIMI_NODE = (22, 19)
+"""The Node that kimi-code needs."""
 
 PATIENCE = 50.0
 """No peer takes longer than this for all it does."""
@@ -72,16 +75,26 @@ def node() -> str:
     return found
 
 
-@cache
 def node_for_acpx() -> str:
-    """Find acpx and a Node that is new enough for it: the one npm has installed for it, or one on the path."""
-    if not ACPX.is_file():
-        lacking("acpx is not installed: it comes with npm, by `make test`")
+    """Find acpx and a Node that is new enough for it."""
+    return _node_for(ACPX, "acpx", ACPX_NODE)
+
+
+def kimi() -> list[str]:
+    """Say how to start kimi-code, a coding agent for the terminal, as an ACP agent."""
+    return [_node_for(KIMI, "kimi-code", KIMI_NODE), str(KIMI), "acp"]
+
+
+@cache
+def _node_for(program: Path, name: str, needed: tuple[int, ...]) -> str:
+    """Find a Node that is new enough for a program: the one npm has installed with it, or one on the path."""
+    if not program.is_file():
+        lacking(f"{name} is not installed: it comes with npm, by `make test`")
     candidates = [str(it) for it in ROOT.glob("node_modules/node-*/bin/node")]
     candidates += [it for it in [shutil.which("node")] if it is not None]
-    found = next((it for it in candidates if _version(it) >= ACPX_NODE), None)
+    found = next((it for it in candidates if _version(it) >= needed), None)
     if found is None:
-        lacking("no Node new enough for acpx is installed")
+        lacking(f"no Node new enough for {name} is installed")
     return found
 
 

@@ -11,6 +11,7 @@ is as good as one that never was.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from holdfast.model.kinds import CHUNK_OF, RULES, Fold
@@ -72,9 +73,17 @@ class Entry:
         self._settle()
         return [] if self.items is None else self.items
 
+    def blocks(self) -> Iterator[Any]:
+        """Give the items as one reads them: text whose pieces came each with something of its own is one text."""
+        for is_text, group in groupby(self.content(), key=_is_text):
+            if is_text:
+                yield {"type": "text", "text": "".join(it["text"] for it in group)}
+            else:
+                yield from group
+
     def text(self) -> str:
         """Get all that is plain text in it, for search and for reading."""
-        found = (it["content"] if it.get("type") == "content" else it for it in self.content())
+        found = (it["content"] if it.get("type") == "content" else it for it in self.blocks())
         return "\n".join(it["text"] for it in found if it.get("type") == "text")
 
     def updates(self) -> Iterator[Update]:
@@ -271,6 +280,10 @@ def latest(before: Update | None, update: Update) -> Update:
             return {"cost": before["cost"], **update}
         case _:
             return update
+
+
+def _is_text(item: Any) -> bool:
+    return item.get("type") == "text" and isinstance(item.get("text"), str)
 
 
 def _is_plain_text(item: Any) -> bool:

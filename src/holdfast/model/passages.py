@@ -74,7 +74,7 @@ def passage_of(entry: Entry) -> Passage:
     """Say what there is to show of an entry."""
     members = entry.members
     if (speaker := _SPEAKERS.get(entry.entity)) is not None:
-        return Passage(speaker, entry.key, "", "", tuple(_blocks(entry.content())))
+        return Passage(speaker, entry.key, "", "", tuple(map(_block, entry.blocks())))
     match entry.entity:
         case "tool_call_update":
             kind, status = _word(members.get("kind")), _word(members.get("status"))
@@ -89,7 +89,7 @@ def passage_of(entry: Entry) -> Passage:
             return Passage("terminal", "", title, _exit(members.get("exitStatus")), tuple(_output(entry)))
         case "compaction_update":
             status = _word(members.get("status")).replace("_", " ")
-            pieces = [*_blocks(entry.content()), *_remarks(members.get("error"))]
+            pieces = [*map(_block, entry.blocks()), *_remarks(members.get("error"))]
             return Passage("note", "", "What was said before was summed up", status, tuple(pieces))
         case "subagent_update":
             return Passage("note", "", f"Subagent {_word(members.get('title')) or entry.key}", "", ())
@@ -104,11 +104,6 @@ def _other(members: dict[str, Any]) -> Passage:
         return Passage("note", "", _ENDS.get(reason, "The turn failed"), "", tuple(_remarks(error)))
     about = {name: value for name, value in members.items() if name != "sessionUpdate"}
     return Passage("other", "", kind, "", (_json(about),) if about else ())
-
-
-def _blocks(blocks: list[Any]) -> Iterator[Piece]:
-    for block in blocks:
-        yield _block(block)
 
 
 def _block(block: Any) -> Piece:

@@ -159,6 +159,14 @@ def test_members_of_a_chunk_that_nobody_knows_survive() -> None:
     assert updates == [message(content=[]), chunk("a", future={"deep": [None]}), chunk("bc")]
 
 
+def test_text_is_read_as_one_whatever_came_along_with_its_pieces() -> None:
+    image = {"type": "image", "mimeType": "image/png", "data": ""}
+    pieces = [chunk("It is ", future=1), chunk("war", future=1), chunk("m", _meta={"x": 1}), chunk(".")]
+    history = history_of(*pieces, message("agent_message_chunk", content=image), chunk("Bye", future=1))
+    assert only(history).text() == "It is warm.\nBye"
+    assert history.markdown() == "## Agent\n\n> It is warm.\n\n*Image: image/png*\n\n> Bye"
+
+
 def test_null_metadata_of_a_chunk_are_as_good_as_none() -> None:
     assert told(chunk("a", _meta=None), chunk("b", _meta=None)) == [message(content=[text("ab")])]
 

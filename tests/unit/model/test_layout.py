@@ -109,5 +109,5 @@ def test_a_search_finds_what_was_said_and_titles_of_tool_calls() -> None:
 def test_an_entry_of_several_lines_is_found_by_the_first_of_them_and_by_all_it_says() -> None:
     chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": TEXT, "_meta": {"x": 1}}
     written = lines(chunk, {**chunk, "_meta": {"x": 2}})
-    assert [line.text for line in written] == ["x\nx", "", ""]
-    assert searchable(line.body for line in written) == "x\nx"
+    assert [line.text for line in written] == ["xx", "", ""]
+    assert searchable(line.body for line in written) == "xx"
