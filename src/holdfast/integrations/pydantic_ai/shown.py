@@ -1,0 +1,73 @@
+"""How a tool is shown: its author says so in the tool's metadata, by values alone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from pydantic_ai import ToolDefinition
+
+    from holdfast.agent import ToolCall, Turn
+    from holdfast.agent.tools import Kind
+
+KEY = "holdfast"
+"""The member of a tool's metadata that is ours."""
+
+MAX_TITLE = 120
+"""A longer title is cut."""
+
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+
+
+class Shown(NamedTuple):
+    """How a tool is shown. `title` and `remember` may name arguments, as ``"Edit {path}"``."""
+
+    kind: Kind = "other"
+    title: str = ""
+    path: str | None = None
+    """The name of the argument that is a path: the editor may follow the agent there."""
+    remember: str | None = None
+    """What an answer given for ever is about; the tool, unless said otherwise."""
+    preview: Callable[[Turn, ToolCall, dict[str, Any]], Awaitable[None]] | None = None
+    """Shows what a call is going to do, before the user is asked for permission and before it is done."""
+
+    def titled(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Give the title of a call."""
+        return _filled(self.title, arguments) or tool.replace("_", " ").strip().capitalize() or "Tool"
+
+    def subject(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Say what an answer given for ever is about."""
+        filled = _filled(self.remember, arguments, cut=False) if self.remember else ""
+        return f"tool {tool}: {filled}" if filled else f"tool {tool}"
+
+
+def shown(
+    *,
+    kind: Kind = "other",
+    title: str = "",
+    path: str | None = None,
+    remember: str | None = None,
+    preview: Callable[[Turn, ToolCall, dict[str, Any]], Awaitable[None]] | None = None,
+) -> dict[str, Any]:
+    """Make the metadata of a tool: ``@agent.tool(metadata=shown(kind="edit", title="Edit {path}", path="path"))``."""
+    return {KEY: Shown(kind, title, path, remember, preview)}
+
+
+def shown_of(tool: ToolDefinition | None) -> Shown:
+    """Find how a tool is shown."""
+    found = (tool.metadata or {}).get(KEY) if tool is not None else None
+    return found if isinstance(found, Shown) else Shown()
+
+
+def _filled(template: str, arguments: Mapping[str, Any], *, cut: bool = True) -> str:
+    try:
+        text = template.format_map(arguments)
+    except (KeyError, ValueError, IndexError, AttributeError):  # the model has left something out
+        return ""
+    if not cut:
+        return text
+    line = _BLANK.sub(" ", text).strip()
+    return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1]}…"
