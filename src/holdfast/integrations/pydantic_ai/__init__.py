@@ -8,7 +8,7 @@ the model's tools too (`mcp`). Only public names of Pydantic AI are used; nothin
 
 from holdfast.integrations.pydantic_ai.mcp import McpChoice, ask_unless_read_only
 from holdfast.integrations.pydantic_ai.narrator import current_call, current_turn
-from holdfast.integrations.pydantic_ai.responding import acp_agent, respond
+from holdfast.integrations.pydantic_ai.responding import acp_agent, respond, thinking_settings
 from holdfast.integrations.pydantic_ai.shown import Shown, shown
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "current_turn",
     "respond",
     "shown",
+    "thinking_settings",
 ]

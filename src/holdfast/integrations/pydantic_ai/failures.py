@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import exceptions as e
 
 from holdfast.errors import ModelFailed
+from holdfast.integrations.secrets import redacted
 
 if TYPE_CHECKING:
     from holdfast.model import StopReason
@@ -31,8 +30,6 @@ ADVICE: tuple[tuple[type[e.ModelAPIError], str], ...] = (
 
 MAX_DETAIL = 300
 """How much of what a provider says is passed on."""
-
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
 
 
 def failure_of(error: Exception) -> ModelFailed | None:
@@ -65,19 +62,6 @@ def stop_of(error: Exception, finish_reason: str | None) -> StopReason | None:
     if isinstance(error, e.RunCancelled):
         return "cancelled"
     return None
-
-
-def redacted(text: str) -> str:
-    """Take out the values of all variables of our environment that are called like a secret (P10)."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, "…")
-    return text
-
-
-def is_secret(name: str) -> bool:
-    """Say whether a variable of the environment is called like a secret."""
-    return _SECRET_NAME.search(name) is not None
 
 
 def _detail(error: e.ModelAPIError) -> str:

@@ -14,6 +14,7 @@ from holdfast.integrations.pydantic_ai.mcp import McpTools, ask_unless_read_only
 from holdfast.integrations.pydantic_ai.memory import Memory
 from holdfast.integrations.pydantic_ai.narrator import Narrator
 from holdfast.integrations.pydantic_ai.prompts import user_content
+from holdfast.integrations.thinking import offer_thinking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
     from holdfast.agent.agent import Accepts
     from holdfast.integrations.pydantic_ai.mcp import McpChoice
     from holdfast.mcp import Tool
-
-THINKING = {
-    "default": ("Default", "As the model does by itself"),
-    "off": "Off",
-    "minimal": "Minimal",
-    "low": "Low",
-    "medium": "Medium",
-    "high": "High",
-    "xhigh": "Very high",
-}
-"""How much a model may be asked to think; one that does not know a level takes the next."""
 
 
 def acp_agent(
@@ -123,13 +113,8 @@ async def respond(
             memory.keep(messages)
 
 
-def offer_thinking(agent: Agent) -> None:
-    """Let the user choose how much a model thinks."""
-    agent.option("thinking", name="Thinking", values=THINKING, default="default", category="thought_level")
-
-
 def thinking_settings(turn: Turn) -> ModelSettings | None:
-    """Say it to the model."""
+    """Say to a model how much to think."""
     level = turn.session.options["thinking"]
     if level == "default":
         return None
