@@ -159,8 +159,8 @@ def _openai(reply: Say, model: str) -> Iterator[bytes]:
     yield from (event({"reasoning_content": it}) for it in _pieces(reply.thought))
     yield from (event({"content": it}) for it in _pieces(reply.text))
     for index, (name, arguments) in enumerate(reply.calls):
-        about = {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": ""}}
-        yield event({"tool_calls": [about]})
+        function = {"name": name, "arguments": ""}
+        yield event({"tool_calls": [{"index": index, "id": f"call_{index}", "type": "function", "function": function}]})
         for piece in _pieces(json.dumps(arguments)):
             yield event({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     if reply.then != "end":
@@ -178,8 +178,8 @@ def _anthropic(reply: Say, model: str) -> Iterator[bytes]:
         return f"event: {kind}\n".encode() + _event({"type": kind, **members})
 
     usage = {"input_tokens": 100, "output_tokens": 1}
-    about = {"id": "msg", "type": "message", "role": "assistant", "content": [], "model": model, "usage": usage}
-    yield event("message_start", message=about | {"stop_reason": None, "stop_sequence": None})
+    about: dict[str, Any] = {"id": "msg", "type": "message", "role": "assistant", "content": [], "model": model}
+    yield event("message_start", message={**about, "usage": usage, "stop_reason": None, "stop_sequence": None})
     yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
     for piece in _pieces(reply.text):
         yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})

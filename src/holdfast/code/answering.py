@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -48,12 +47,7 @@ MODE = {
 
 async def _offered(ctx: RunContext[Turn], defs: list[ToolDefinition]) -> list[ToolDefinition]:
     """Choose the tools of the mode, which the user may change while the model works."""
-    mode = ctx.deps.session.mode
-    if mode == "auto":
-        return defs
-    if mode == "ask":
-        return [it for it in defs if it.name not in CHANGING]
-    return [replace(it, kind="unapproved") if it.name in CHANGING else it for it in defs]
+    return [it for it in defs if it.name not in CHANGING] if ctx.deps.session.mode == "ask" else defs
 
 
 coder = Agent(deps_type=Turn, name="holdfast-code", toolsets=[tools.prepared(_offered)])

@@ -123,7 +123,12 @@ async def search(
     return "\n".join([*lines, "[and more]"] if found.truncated else lines) or "[nothing]"
 
 
-# Changing
+# Changing: one after the other, in the order in which the model wants it
+
+
+def _asks(turn: Turn) -> bool:
+    """Ask in every mode but `auto`: the mode may have changed since the model was offered the tool."""
+    return turn.session.mode != "auto"
 
 
 async def _preview_edit(turn: Turn, call: ToolCall, arguments: dict[str, Any]) -> None:
@@ -164,7 +169,9 @@ async def _edited(turn: Turn, path: str, old: str, new: str, all_of_them: bool) 
 
 
 @_files.tool(
-    name="edit", metadata=shown(kind="edit", title="Edit {path}", path="path", preview=_preview_edit), sequential=True
+    name="edit",
+    metadata=shown(kind="edit", title="Edit {path}", path="path", preview=_preview_edit, asks=_asks),
+    sequential=True,
 )
 async def edit(ctx: RunContext[Turn], path: str, old: str, new: str, *, all: bool = False) -> str:
     """Replace a text in a file by another.
@@ -184,7 +191,7 @@ async def edit(ctx: RunContext[Turn], path: str, old: str, new: str, *, all: boo
 
 @_files.tool(
     name="write",
-    metadata=shown(kind="edit", title="Write {path}", path="path", preview=_preview_write),
+    metadata=shown(kind="edit", title="Write {path}", path="path", preview=_preview_write, asks=_asks),
     sequential=True,
 )
 async def write(ctx: RunContext[Turn], path: str, text: str) -> str:
@@ -200,7 +207,9 @@ async def write(ctx: RunContext[Turn], path: str, text: str) -> str:
     return f"{path} is written."
 
 
-@_files.tool(name="run", metadata=shown(kind="execute", title="Run {command}", remember="{command}"), sequential=True)
+@_files.tool(
+    name="run", metadata=shown(kind="execute", title="Run {command}", remember="{command}", asks=_asks), sequential=True
+)
 async def run(ctx: RunContext[Turn], command: str, timeout: int = 120) -> str:  # noqa: ASYNC109
     """Run a shell command in the working directory and wait for its end. It has no input and no terminal.
 

@@ -82,8 +82,8 @@ def _definition(name: str, tool: Tool, choice: McpChoice) -> ToolDefinition:
         name=name,
         description=tool.description,
         parameters_json_schema=tool.input_schema,
-        kind="unapproved" if choice == "ask" else "function",
-        metadata=shown(kind=kind, title=title),
+        metadata=shown(kind=kind, title=title, asks=(lambda _: True) if choice == "ask" else None),
+        sequential=choice == "ask",
     )
 
 

@@ -160,8 +160,10 @@ class Narrator(AbstractCapability[Any]):
         handler: WrapToolExecuteHandler,
     ) -> Any:
         """Let a tool show more of itself while it runs."""
-        del ctx, tool_def
-        visible = self._open(call)
+        del ctx
+        visible, asks = self._open(call), shown_of(tool_def).asks
+        if asks is not None and asks(self.turn) and (answer := await self._approve(call)) is not True:
+            return answer
         await visible.begin()
         running = _running.set((self.turn, visible))
         try:

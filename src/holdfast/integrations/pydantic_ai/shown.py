@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from holdfast.agent import ToolCall, Turn
     from holdfast.agent.tools import Kind
+
+    Preview: TypeAlias = Callable[[Turn, ToolCall, dict[str, Any]], Awaitable[None]]
 
 KEY = "holdfast"
 """The member of a tool's metadata that is ours."""
@@ -31,8 +33,11 @@ class Shown(NamedTuple):
     """The name of the argument that is a path: the editor may follow the agent there."""
     remember: str | None = None
     """What an answer given for ever is about; the tool, unless said otherwise."""
-    preview: Callable[[Turn, ToolCall, dict[str, Any]], Awaitable[None]] | None = None
+    preview: Preview | None = None
     """Shows what a call is going to do, before the user is asked for permission and before it is done."""
+    asks: Callable[[Turn], bool] | None = None
+    """Whether the user is asked for permission when the call's turn has come. (Calls of tools that Pydantic AI knows to
+    require approval are asked for, and done, after all others of the same response.)"""
 
     def titled(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Give the title of a call."""
@@ -50,10 +55,11 @@ def shown(
     title: str = "",
     path: str | None = None,
     remember: str | None = None,
-    preview: Callable[[Turn, ToolCall, dict[str, Any]], Awaitable[None]] | None = None,
+    preview: Preview | None = None,
+    asks: Callable[[Turn], bool] | None = None,
 ) -> dict[str, Any]:
     """Make the metadata of a tool: ``@agent.tool(metadata=shown(kind="edit", title="Edit {path}", path="path"))``."""
-    return {KEY: Shown(kind, title, path, remember, preview)}
+    return {KEY: Shown(kind, title, path, remember, preview, asks)}
 
 
 def shown_of(tool: ToolDefinition | None) -> Shown:
