@@ -91,6 +91,6 @@ def model_for(name: str, base_url: str | None) -> Model:
         from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
 
         provider = OpenAIProvider(base_url=base_url, api_key=os.environ.get(API_KEY) or "none")
-        return OpenAIChatModel(name.removeprefix("openai:"), provider=provider)
+        return OpenAIChatModel(name.removeprefix("openai-chat:").removeprefix("openai:"), provider=provider)
     except (UserError, ValueError, ImportError) as e:
         raise ModelFailed(f"The model {name!r} cannot be used: {redacted(str(e))}") from e

@@ -173,10 +173,8 @@ def _without_nulls(it: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_prompt(message: ModelMessage, prompt: Entry) -> ModelMessage:
-    if not isinstance(message, ModelRequest):
+    bare = [it for it in message.parts if isinstance(it, UserPromptPart) and not it.content]
+    if not bare or not isinstance(message, ModelRequest):
         return message
-    parts = [
-        replace(it, content=user_content(prompt.content())) if isinstance(it, UserPromptPart) and not it.content else it
-        for it in message.parts
-    ]
-    return replace(message, parts=parts)
+    content = user_content(prompt.content())
+    return replace(message, parts=[replace(it, content=content) if it in bare else it for it in message.parts])
