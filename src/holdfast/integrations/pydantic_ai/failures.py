@@ -40,8 +40,12 @@ def failure_of(error: Exception) -> ModelFailed | None:
     if isinstance(error, e.ModelAPIError):
         what = next((advice for kind, advice in ADVICE if isinstance(error, kind)), "failed")
         detail = "" if isinstance(error, e.ModelAuthenticationError) else _detail(error)
-        status = f" (HTTP {error.status_code})" if isinstance(error, e.ModelHTTPError) else ""
-        return ModelFailed(f"The provider of {error.model_name} {what}{status}{detail}. The conversation is kept.")
+        status = hint = ""
+        if isinstance(error, e.ModelHTTPError):
+            status = f" (HTTP {error.status_code})"
+            hint = f" Did you mean {error.suggested_model_id}?" if error.suggested_model_id else ""
+        said = f"The provider of {error.model_name} {what}{status}{detail}.{hint} The conversation is kept."
+        return ModelFailed(said)
     if isinstance(error, e.UnexpectedModelBehavior):
         return ModelFailed(f"The model cannot go on: {redacted(error.message)[:MAX_DETAIL]}. The conversation is kept.")
     if isinstance(error, e.UserError | ImportError):
