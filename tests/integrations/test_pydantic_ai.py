@@ -22,7 +22,7 @@ from pydantic_ai import (
     UsageLimits,
     UserPromptPart,
 )
-from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 from tests.support.acp import CWD, patiently, serving
 from tests.support.scripted import Piece, Script, allow, call, calls, statuses
 
@@ -290,3 +290,46 @@ async def test_sessions_side_by_side_do_not_mix() -> None:
         await asyncio.gather(*(client.prompt(it, "Where?") for it in sessions))
         for it in sessions:
             assert "".join(u["content"]["text"] for u in client.updates("agent_message_chunk", session=it)) == it
+
+
+@pytest.mark.parametrize(
+    "arguments", ["[1, 2]", '{"x": ', "null", '"x"', '{"x": "\\ud83d"}', "{}", '{"x": 1, "y": NaN}'], ids=str
+)
+@VERSIONS
+async def test_whatever_a_model_gives_to_a_tool_is_shown_or_refused_and_the_turn_goes_on(
+    version: int, arguments: str
+) -> None:
+    script = Script([call("look", arguments), call("no_such_tool" * 100, at=1)], ["Sorry."])
+    agent = Agent(script.model, retries=3)
+
+    @agent.tool_plain(metadata=shown(title="Look at {x}", path="x"))
+    def look(x: str = "it") -> str:
+        return f"seen: {x}"
+
+    async with serving(acp_agent(agent)) as host:
+        client = await host.client(version)
+        session = await client.new()
+        assert await client.prompt(session, "go") == "end_turn"
+        assert all(it["status"] in ("completed", "failed") for it in calls(client))
+        assert len(calls(client)) == 2
+        script.replies.append(["Again."])
+        assert await client.prompt(session, "again") == "end_turn"
+        assert len(script.parts(ToolReturnPart)) == 2
+
+
+async def test_two_calls_with_one_id_are_refused_and_the_conversation_goes_on() -> None:
+    script = Script([{at: DeltaToolCall("look", "{}", tool_call_id="same")} for at in (0, 1)], ["Fine."])
+    agent = Agent(script.model)
+
+    @agent.tool_plain
+    def look() -> str:
+        return "seen"
+
+    async with serving(acp_agent(agent)) as host:
+        client = await host.client(2)
+        session = await client.new()
+        assert await client.prompt(session, "go") == "error"
+        assert "unique" in client.updates("state_update")[-1]["error"]["message"]
+        assert {it["status"] for it in calls(client)} == {"failed"}
+        assert await client.prompt(session, "again") == "end_turn"
+        assert {it.outcome for it in script.parts(ToolReturnPart)} == {"interrupted"}

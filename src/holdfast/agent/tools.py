@@ -90,7 +90,7 @@ class ToolCall:
     ) -> Finished:
         """Run a command and show its output as it comes. It is killed, whatever it started too, with the turn.
 
-        Gives its exit status and the last `limit` bytes of its output.
+        Gives its exit status and the last `limit` bytes of its output. Of a long output the middle is not shown.
         """
         return await run_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
 

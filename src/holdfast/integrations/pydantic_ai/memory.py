@@ -107,10 +107,10 @@ def _turns(history: Iterable[Entry]) -> list[_Turn]:
 
 def _recalled(turn: _Turn, kept: dict[str, Any] | None) -> Sequence[ModelMessage]:
     keys = {turn.prompt.key, *(it.key for it in turn.entries)}
-    if kept is None or kept["last"] not in keys:
+    if kept is None or kept.get("last") not in keys:
         return _put_together(turn)
     try:
-        messages = ModelMessagesTypeAdapter.validate_python(kept["messages"])
+        messages = ModelMessagesTypeAdapter.validate_python(kept.get("messages"))
     except ValidationError:
         log.warning("What the model said was kept in a way that this Pydantic AI does not read; what is shown counts")
         return _put_together(turn)

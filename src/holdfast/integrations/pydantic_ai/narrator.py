@@ -9,7 +9,7 @@ import json
 from base64 import b64encode
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import (
     ApprovalRequired,
@@ -246,10 +246,8 @@ class Narrator(AbstractCapability[Any]):
 
 
 def _arguments(part: BaseToolCallPart) -> dict[str, Any]:
-    try:
-        return json.loads(_clean(part.args_as_json_str()))
-    except ValueError:
-        return {}
+    arguments = _parsed(_clean(part.args_as_json_str()))
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
 
 
 def _parsed(text: str) -> Any:

@@ -41,11 +41,11 @@ class Shown(NamedTuple):
 
     def titled(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Give the title of a call."""
-        return _filled(self.title, arguments) or tool.replace("_", " ").strip().capitalize() or "Tool"
+        return _line(_filled(self.title, arguments)) or _line(tool.replace("_", " ").capitalize()) or "Tool"
 
     def subject(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Say what an answer given for ever is about."""
-        filled = _filled(self.remember, arguments, cut=False) if self.remember else ""
+        filled = _filled(self.remember, arguments) if self.remember else ""
         return f"tool {tool}: {filled}" if filled else f"tool {tool}"
 
 
@@ -68,12 +68,13 @@ def shown_of(tool: ToolDefinition | None) -> Shown:
     return found if isinstance(found, Shown) else Shown()
 
 
-def _filled(template: str, arguments: Mapping[str, Any], *, cut: bool = True) -> str:
+def _filled(template: str, arguments: Mapping[str, Any]) -> str:
     try:
-        text = template.format_map(arguments)
+        return template.format_map(arguments)
     except (KeyError, ValueError, IndexError, AttributeError):  # the model has left something out
         return ""
-    if not cut:
-        return text
+
+
+def _line(text: str) -> str:
     line = _BLANK.sub(" ", text).strip()
     return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1]}…"
