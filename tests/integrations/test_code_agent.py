@@ -244,6 +244,19 @@ async def test_tools_of_mcp_servers_are_tools_of_the_model(version: int, project
         assert "tool 'fail' failed" in results(it)[1]
 
 
+async def test_tools_of_mcp_servers_are_under_the_modes_too(project: Path) -> None:
+    script = [Say("None."), calls(("mcp_it_echo", {"text": "hi"})), Say("Done.")]
+    async with coding(2, project, *script, mcpServers=[wire(version=2)]) as it:
+        await it.choose("mode", "ask")
+        await it.prompt("Which tools have you?")
+        assert it.server.tools() == READING
+        await it.choose("mode", "auto")
+        await it.prompt("And now?")
+        assert "mcp_it_echo" in it.server.tools()
+        assert it.statuses() == ["pending", "in_progress", "completed"]
+        assert not it.client.asked
+
+
 @VERSIONS
 async def test_without_a_model_it_says_what_to_set(version: int, project: Path) -> None:
     async with serving(coding_agent(Choice())) as host:

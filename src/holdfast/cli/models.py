@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +26,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def take_model_arguments(arguments: argparse.Namespace) -> None:
+def use_models(agent: str, models: Sequence[str] | None, base_url: str | None) -> None:
     """Note what was told, where agents look for it; say what is missing if `code` is to be started without a model."""
-    if arguments.model:
-        os.environ["HOLDFAST_MODEL"] = ",".join(arguments.model)
-    if arguments.base_url:
-        os.environ["HOLDFAST_BASE_URL"] = arguments.base_url
-    if arguments.agent == "code":
+    if models:
+        os.environ["HOLDFAST_MODEL"] = ",".join(models)
+    if base_url:
+        os.environ["HOLDFAST_BASE_URL"] = base_url
+    if agent == "code":
         from importlib.util import find_spec  # noqa: PLC0415  (other agents need none of it)
 
         from holdfast.code.choice import NO_MODEL, NOT_INSTALLED, chosen  # noqa: PLC0415
