@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import TYPE_CHECKING
 
-from pydantic_ai import Agent, ModelRequest, ModelResponse, ThinkingPart, ToolReturnPart
+import pytest
+from pydantic_ai import Agent, ModelMessage, ModelRequest, ModelResponse, ThinkingPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import DeltaThinkingPart
-from tests.support.acp import CWD, serving
-from tests.support.scripted import Script, call
+from tests.support.acp import CWD, Client, conversation, patiently, serving
+from tests.support.scripted import Script, allow, call
 
 from holdfast.integrations.pydantic_ai import acp_agent, current_call
 
@@ -90,3 +92,109 @@ async def test_a_fork_of_a_running_turn_knows_what_is_finished_of_it() -> None:
         assert [(it.tool_name, it.content) for it in script.parts(ToolReturnPart)] == [("look", "stars")]
         client.tell("session/cancel", {"sessionId": session})
         await client.until(lambda: client.ends(session))
+
+
+def valid(messages: list[ModelMessage]) -> bool:
+    """Whether every call has its result in the message behind it, and every result its call, as providers want it."""
+    calls: set[str] = set()
+    for it in messages:
+        results = {part.tool_call_id for part in it.parts if isinstance(part, ToolReturnPart)}
+        if results != calls:
+            return False
+        calls = {part.tool_call_id for part in it.parts if isinstance(part, ToolCallPart)}
+    return not calls and isinstance(messages[-1], ModelRequest)
+
+
+@pytest.mark.requirement("C5")
+async def test_cancelled_after_any_update_the_next_turn_has_messages_that_a_provider_takes() -> None:
+    agent, script = Agent(), Script()
+
+    @agent.tool_plain
+    async def look() -> str:
+        await current_call().text("looking")
+        await asyncio.sleep(0)
+        return "stars"
+
+    @agent.tool_plain(requires_approval=True)
+    async def launch() -> str:
+        await asyncio.sleep(0)
+        return "flies"
+
+    async with serving(acp_agent(agent, models={"it": script.model})) as host:
+        client = await host.client(2)
+        allow(client)
+        for count in range(1, 100):
+            script.replies[:] = [
+                [{0: DeltaThinkingPart(content="Hm.")}, "Wait. ", call("look", at=1), call("launch", at=2)],
+                ["Now ", call("look", at=1)],
+                ["Done", "."],
+            ]
+            client.forget()
+            if await cancelled_after(client, session := await client.new(), count):
+                return  # it was over by then
+            shown = conversation(client.updates(session=session))
+            script.replies[:] = [["Still here."]]
+            assert await client.prompt(session, "again") == "end_turn", (count, client.updates("state_update")[-1])
+            assert valid(script.asked[-1]), (count, script.asked[-1])
+            said = "".join(str(it) for it in script.contents())
+            assert all(it["content"][0]["text"] in said for it in shown if it["sessionUpdate"] == "agent_message")
+    raise AssertionError("it was never cancelled late enough to be over")
+
+
+async def cancelled_after(client: Client, session: str, updates: int) -> bool:
+    """Prompt, and cancel the turn after so many updates; say whether it was over by itself then."""
+    prompted = client.begin_prompt(session, "go")
+    await client.until(lambda: len(client.updates(session=session)) >= updates or client.ends(session))
+    over = bool(client.ends(session))
+    client.tell("session/cancel", {"sessionId": session})
+    await patiently(prompted)
+    await client.until(lambda: client.ends(session))
+    return over
+
+
+async def test_whatever_a_turn_without_a_model_has_shown_becomes_messages_that_a_provider_takes() -> None:
+    script = Script()
+    made = acp_agent(Agent(script.model))
+
+    @made.command("act", "Do things at random")
+    async def act(turn: Turn) -> None:
+        chance = Random(turn.text)
+        for n in range(chance.randrange(8)):
+            await anything(turn, chance, n)
+        if chance.random() < 0.3:
+            raise RuntimeError("broken off")
+
+    async with serving(made) as host:
+        client = await host.client(2)
+        session = await client.new()
+        for seed in range(40):  # the last of which the model is asked about
+            await client.prompt(session, f"/act {seed}")
+            if seed % 3 == 0:
+                script.replies[:] = [["I see."]]
+                assert await client.prompt(session, f"What was that, {seed}?") == "end_turn"
+                assert valid(script.asked[-1])
+        said = "".join(str(it) for it in script.contents())
+        told = conversation(client.updates(session=session))[:-2]
+        for it in told:
+            if it["sessionUpdate"] == "agent_message":
+                assert it["content"][0]["text"] in said
+        shown_calls = [it for it in told if it["sessionUpdate"] == "tool_call_update"]
+        assert len(script.parts(ToolReturnPart)) == len(shown_calls) > 20
+
+
+async def anything(turn: Turn, chance: Random, n: int) -> None:
+    match chance.randrange(6):
+        case 0:
+            await turn.say(f"said {n}. ")
+        case 1:
+            await turn.think("hm")
+        case 2:
+            async with turn.tool("Übung: 1 + 1?", input=[1, 1]) as call:
+                await call.output(2)
+        case 3:
+            async with turn.tool("Fail", name="fail", input={"n": n}) as call:
+                await call.fail("it failed")
+        case 4:
+            turn.tool("Left open", name="left_open", pending=chance.random() < 0.5).start()
+        case _:
+            await turn.plan(["one", "two"])

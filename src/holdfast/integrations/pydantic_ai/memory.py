@@ -25,6 +25,7 @@ from pydantic_ai import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.messages import repair_messages
 
 from holdfast.integrations.pydantic_ai.prompts import user_content
 
@@ -59,7 +60,8 @@ class Memory:
         kept: dict[str, Any] = self._state.get("turns", {})
         # Of what a fork has left out nothing is kept.
         self._state["turns"] = {it.prompt.key: kept[it.prompt.key] for it in past if it.prompt.key in kept}
-        return [message for it in past for message in _recalled(it, kept.get(it.prompt.key))]
+        # Calls that a cancelled turn has left without a result get one that says so.
+        return repair_messages([message for it in past for message in _recalled(it, kept.get(it.prompt.key))])
 
     def keep(self, messages: Iterable[ModelMessage]) -> None:
         """Keep the messages of this turn; they are stored with what the user sees of it, when it ends."""
