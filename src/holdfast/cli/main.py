@@ -7,8 +7,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from holdfast.cli.models import add_model_arguments
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Run an agent."""
     import argparse  # noqa: PLC0415  (starts sooner than click: docs/decisions/002)
+
+    from holdfast.cli.models import add_model_arguments  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         "holdfast run", description=RUN, formatter_class=argparse.RawDescriptionHelpFormatter
