@@ -11,6 +11,7 @@
     │   ├── MethodNotFound      -32601
     │   ├── InvalidParams       -32602
     │   ├── InternalError       -32603  our fault, said without internals
+    │   │   ├── ModelFailed       …or that of the model behind the agent, or of its provider
     │   │   └── StoreError        the store cannot do it
     │   │       ├── StoreFull       …for want of space
     │   │       ├── StoreDamaged    …because its file is damaged
@@ -97,6 +98,10 @@ class InternalError(RequestError):
     """We failed. The message is safe to show; the details are in our log."""
 
     code = -32603
+
+
+class ModelFailed(InternalError):
+    """The model behind the agent, or its provider, did not do its part. The message holds no key (P10)."""
 
 
 class StoreError(InternalError):

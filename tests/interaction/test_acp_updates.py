@@ -284,3 +284,32 @@ async def test_saying_something_after_the_turn_is_over_reaches_nobody(version: i
             await kept[0].say("late")
         await client.settle()
         assert client.updates() == []
+
+
+@pytest.mark.requirement("C7")
+@VERSIONS
+async def test_of_a_flood_of_output_the_beginning_and_the_end_are_shown(version: int) -> None:
+    agent, ended = Agent("flooded"), list[bytes]()
+    program = "import sys; sys.stdout.write('first ' + 'x' * 3_000_000 + ' last')"
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        async with turn.tool("Flood", kind="execute") as call:
+            ended.append((await call.terminal(sys.executable, "-c", program, cwd="/", limit=100_000)).output)
+
+    async with serving(agent) as host:
+        client = await host.client(version)
+        assert await client.prompt(await client.new(), "go") == "end_turn"
+        assert len(ended[0]) == 100_000
+        assert ended[0].endswith(b"x last")
+        told = conversation(client.updates())
+        if version == 1:  # which shows the last of it all
+            (call,) = [it for it in told if it["sessionUpdate"] == "tool_call_update"]
+            shown = call["content"][0]["content"]["text"].encode()
+        else:
+            (terminal,) = [it for it in told if it["sessionUpdate"] == "terminal_update"]
+            shown = b64decode(terminal["output"]["data"])
+            assert shown.startswith(b"first x")
+            assert b"bytes are not shown" in shown
+        assert shown.removesuffix(b"\n```").endswith(b"x last")
+        assert len(shown) < 600_000

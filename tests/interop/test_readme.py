@@ -39,3 +39,9 @@ def test_the_agent_of_the_readme_runs_under(name: str, tmp_path: Path) -> None:
     assert turn["calls"] == ["completed"]
     assert report["exits"] == [0]
     assert [fault for it in stage.recordings() for fault in it.faults()] == []
+
+
+def test_the_agent_of_the_page_on_pydantic_ai_is_the_example() -> None:
+    page = (ROOT / "docs" / "pydantic-ai.md").read_text()
+    shown = page.split("```python\n", 1)[1].split("```", 1)[0]
+    assert program(shown) == program((ROOT / "examples" / "pydantic_agent.py").read_text())

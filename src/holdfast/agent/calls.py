@@ -10,7 +10,7 @@ from holdfast.errors import McpError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.agent.tools import Kind
+    from holdfast.agent.tools import Kind, ToolCall
     from holdfast.agent.turn import Turn
     from holdfast.mcp import Progress, ToolResult
 
@@ -32,27 +32,41 @@ async def call_visibly(
     kind: Kind,
     timeout: float | None,  # noqa: ASYNC109
 ) -> ToolResult:
-    """Call a tool; its title tells its progress while it runs, its content and output are the tool's."""
-    loop = asyncio.get_running_loop()
-    shown_at = float("-inf")
+    """Call a tool in a tool call of its own."""
     async with turn.tool(title, kind=kind, input=dict(arguments)) as call:
-
-        async def show(progress: Progress) -> None:
-            nonlocal shown_at
-            if loop.time() - shown_at >= PROGRESS_SECONDS and not turn.is_over:
-                shown_at = loop.time()
-                call.update({"title": f"{title} ({str(progress)[:PROGRESS_CHARACTERS]})"})
-
         try:
-            result = await turn.session.mcp.call(server, tool, arguments, timeout=timeout, on_progress=show)
+            return await call_within(turn, call, server, tool, arguments, timeout=timeout)
         except McpError as e:
             await call.fail(str(e))
             raise
-        finally:
-            if shown_at > 0 and not turn.is_over:
-                call.update({"title": title})
-        for block in result.content:
-            await call.content(block)
-        if result.structured is not None:
-            await call.output(result.structured)
-        return result
+
+
+async def call_within(
+    turn: Turn,
+    call: ToolCall,
+    server: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    timeout: float | None,  # noqa: ASYNC109
+) -> ToolResult:
+    """Call a tool; the title of the tool call tells its progress while it runs, content and output are the tool's."""
+    loop = asyncio.get_running_loop()
+    shown_at = float("-inf")
+
+    async def show(progress: Progress) -> None:
+        nonlocal shown_at
+        if loop.time() - shown_at >= PROGRESS_SECONDS and not turn.is_over:
+            shown_at = loop.time()
+            call.update({"title": f"{call.title} ({str(progress)[:PROGRESS_CHARACTERS]})"})
+
+    try:
+        result = await turn.session.mcp.call(server, tool, arguments, timeout=timeout, on_progress=show)
+    finally:
+        if shown_at > 0 and not turn.is_over:
+            call.update({"title": call.title})
+    for block in result.content:
+        await call.content(block)
+    if result.structured is not None:
+        await call.output(result.structured)
+    return result

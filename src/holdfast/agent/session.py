@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.equipment import toolbox_of
 from holdfast.errors import UsageError
+from holdfast.model import fold, lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from holdfast.agent.agent import Agent
     from holdfast.engine import Engine, LiveSession
     from holdfast.mcp import Toolbox
+    from holdfast.model import Entry, History
     from holdfast.workspace import Files
 
 
@@ -87,6 +90,14 @@ class Session:
     def mcp(self) -> Toolbox:
         """The MCP servers its client gave it: their tools, resources and prompts, and how they are doing."""
         return toolbox_of(self._live)
+
+    async def read(self, running: Iterable[Entry] = ()) -> History:
+        """Read all that is stored of the conversation; behind it comes what a running turn has said."""
+        stored = self._engine.store.read(self._live.id, self._live.lines)
+        blocks = [block async for some in stored for block in some]
+        blocks += (it.body for it in lines_of(running))
+        # Beside the event loop: others need not wait while a long conversation is put together.
+        return await asyncio.to_thread(lambda: fold(line for block in blocks for line in block.split(b"\n")))
 
     def files(self) -> Files:
         """Get the files in its roots."""

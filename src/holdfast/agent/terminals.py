@@ -21,6 +21,13 @@ KILL_AFTER = 2.0
 """A command that is told to stop has this long to do so."""
 
 
+SHOWN_BYTES = 512 << 10
+"""So much of a command's output is shown as it comes; all that is shown is stored…"""
+
+LAST_BYTES = 64 << 10
+"""…and of what comes behind it so much, the last of it, when the command has ended."""
+
+
 class Finished(NamedTuple):
     """A command that has ended: its exit status (128 + n: signal n, as in a shell), and the last of its output."""
 
@@ -40,13 +47,13 @@ async def run_in_terminal(
     terminal = new_id("term")
     ended = asyncio.Event()
     kept: deque[bytes] = deque()
-    size = 0
+    size = shown = left_out = 0
 
     def said(**members: object) -> Update:
         return {"sessionUpdate": "terminal_update", "terminalId": terminal, **members}
 
     def read(chunk: bytes) -> None:
-        nonlocal size
+        nonlocal size, shown, left_out
         if not chunk:
             ended.set()
             return
@@ -54,6 +61,13 @@ async def run_in_terminal(
         size += len(chunk)
         while kept and size - len(kept[0]) >= limit:
             size -= len(kept.popleft())
+        if left_out or shown + len(chunk) > SHOWN_BYTES:
+            left_out += len(chunk)
+        else:
+            shown += len(chunk)
+            show(chunk)
+
+    def show(chunk: bytes) -> None:
         data = b64encode(chunk).decode()
         call.emit({"sessionUpdate": "terminal_output_chunk", "terminalId": terminal, "data": data})
 
@@ -72,6 +86,9 @@ async def run_in_terminal(
     finally:
         child.kill()
         output.close()
+        if left_out:
+            last = b"".join(kept)[-min(left_out, LAST_BYTES) :]
+            show(b"\n[... %d bytes are not shown ...]\n" % (left_out - len(last)) + last)
         call.emit(said(exitStatus=_exit_status(child.returncode)))
     assert child.returncode is not None
     return Finished(child.returncode, b"".join(kept)[-limit:])

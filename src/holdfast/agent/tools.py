@@ -25,7 +25,8 @@ class ToolCall:
     """One use of a tool, shown to the user while it goes on.
 
     ``async with turn.tool("Read thermometer", kind="read") as call: …`` — leaving the block completes the call, an
-    exception fails it, a cancellation cancels it.
+    exception fails it, a cancellation cancels it. One that is `pending` waits, for the rest of its input or for the
+    user's permission, until `begin`.
     """
 
     def __init__(
@@ -35,19 +36,42 @@ class ToolCall:
         kind: Kind,
         input: object,
         locations: Sequence[str | tuple[str, int]],
+        name: str | None,
+        *,
+        pending: bool,
     ) -> None:
         self.id = new_id("call")
         self.title = title
+        self.is_empty = True
+        """Whether it shows nothing yet."""
         self._turn = turn
         self._status = ""
-        self._first: Update = {"title": title, "kind": kind, "status": "in_progress"}
+        self._first: Update = {"title": title, "kind": kind, "status": "pending" if pending else "in_progress"}
+        if name is not None:
+            self._first["name"] = name
+        self._first |= self._about(input, locations)
+
+    def _about(self, input: object, locations: Sequence[str | tuple[str, int]]) -> Update:
+        about: Update = {}
         if input is not None:
-            self._first["rawInput"] = input
+            about["rawInput"] = input
         if locations:
-            self._first["locations"] = [
-                {"path": turn.absolute(it)} if isinstance(it, str) else {"path": turn.absolute(it[0]), "line": it[1]}
-                for it in locations
+            about["locations"] = [
+                {"path": self._turn.absolute(path), "line": line} if line else {"path": self._turn.absolute(path)}
+                for path, line in ((it, 0) if isinstance(it, str) else it for it in locations)
             ]
+        return about
+
+    async def describe(
+        self, title: str, *, input: object = None, locations: Sequence[str | tuple[str, int]] = ()
+    ) -> None:
+        """Say what it is about, where that was not known when it was opened."""
+        self.title = title
+        self.update({"title": title, **self._about(input, locations)})
+
+    async def begin(self) -> None:
+        """Show that it is done now: it was pending until here."""
+        self.update({"status": "in_progress"})
 
     async def text(self, text: str) -> None:
         """Add text to what it shows."""
@@ -66,7 +90,7 @@ class ToolCall:
     ) -> Finished:
         """Run a command and show its output as it comes. It is killed, whatever it started too, with the turn.
 
-        Gives its exit status and the last `limit` bytes of its output.
+        Gives its exit status and the last `limit` bytes of its output. Of a long output the middle is not shown.
         """
         return await run_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
 
@@ -84,6 +108,7 @@ class ToolCall:
         self._turn.emit({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
 
     async def _add(self, item: Update) -> None:
+        self.is_empty = False
         self._turn.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
         await self._turn.give_way()
 

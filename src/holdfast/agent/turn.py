@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.agent.tools import Kind
     from holdfast.engine import Turn as EngineTurn
     from holdfast.mcp import ToolResult
-    from holdfast.model import Entry, Event, StopReason, Update
+    from holdfast.model import Entry, Event, History, StopReason, Update
     from holdfast.workspace import Files
 
 
@@ -93,9 +93,15 @@ class Turn:
         kind: Kind = "other",
         input: object = None,
         locations: Sequence[str | tuple[str, int]] = (),
+        name: str | None = None,
+        pending: bool = False,
     ) -> ToolCall:
-        """Use a tool, visibly: ``async with turn.tool("Read file", kind="read") as call``."""
-        return ToolCall(self, title, kind, input, locations)
+        """Use a tool, visibly: ``async with turn.tool("Read file", kind="read") as call``.
+
+        `name` is what programs call the tool. One that is `pending` waits for something, as the user's permission,
+        until `call.begin()`.
+        """
+        return ToolCall(self, title, kind, input, locations, name, pending=pending)
 
     async def call_tool(
         self,
@@ -183,6 +189,10 @@ class Turn:
     def said(self) -> Iterable[Entry]:
         """What was said in this turn so far."""
         return self._turn.history
+
+    async def history(self) -> History:
+        """Read all that was said in the session so far, this turn's prompt included, as its user sees it."""
+        return await self.session.read(self._turn.history)
 
     # For the parts of a turn
 

@@ -20,6 +20,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
 
 \b
   holdfast run weather.py            your agent, for an editor's settings
+  holdfast run code                  a coding agent, on the model of your choice
   holdfast run demo                  an agent that comes along, to try things with
   holdfast sessions                  the sessions of this directory
   holdfast sessions search WORDS     find where it was talked about

@@ -14,15 +14,19 @@ if TYPE_CHECKING:
 
 
 def load_agent(name: str) -> Agent:
-    """Load an agent: `demo`, a file, or a file and the name of an agent in it."""
+    """Load an agent: `demo`, `code`, a file, or a file and the name of an agent in it."""
     if name == "demo" and not Path(name).is_file():
         from holdfast.demo import agent  # noqa: PLC0415
 
         return agent
+    if name == "code" and not Path(name).is_file():
+        from holdfast.code import coding_agent  # noqa: PLC0415
+
+        return coding_agent()
     file, _, wanted = name.partition(":") if not Path(name).is_file() else (name, "", "")
     path = Path(file)
     if not path.is_file():
-        raise UsageError(f"there is no file {file}; name a Python file that declares an agent, or `demo`")
+        raise UsageError(f"there is no file {file}; name a Python file that declares an agent, or `demo`, or `code`")
     found = {key: value for key, value in vars(_load(path)).items() if isinstance(value, Agent)}
     if wanted:
         if wanted not in found:

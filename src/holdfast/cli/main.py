@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 RUN = """Speak ACP on stdin and stdout: this is the command to put into an editor's settings.
 
-AGENT is a Python file that declares an agent, or `demo`, the agent that comes with Holdfast:
+AGENT is a Python file that declares an agent, or one of the two that come with Holdfast, `code` and `demo`:
 
   holdfast run weather.py          the agent in weather.py
   holdfast run weather.py:agent    the one called `agent`, if there are several
+  holdfast run code                a coding agent, with the model in $HOLDFAST_MODEL
   holdfast run demo                streams, tools, diffs, plans, questions: try /help
 
 Sessions are kept in one file, so that every editor finds them again."""
@@ -39,10 +40,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run an agent."""
     import argparse  # noqa: PLC0415  (starts sooner than click: docs/decisions/002)
 
+    from holdfast.cli.models import add_model_arguments  # noqa: PLC0415
+
     parser = argparse.ArgumentParser(
         "holdfast run", description=RUN, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("agent", metavar="AGENT", help="a Python file (FILE or FILE:NAME), or `demo`")
+    parser.add_argument("agent", metavar="AGENT", help="a Python file (FILE or FILE:NAME), or `code`, or `demo`")
     parser.add_argument(
         "--store", metavar="FILE", help="where sessions are kept (default: $HOLDFAST_STORE, or your data directory)"
     )
@@ -58,6 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         metavar="FILE",
         help='MCP servers for every session, besides those the client names: JSON like {"mcpServers": {…}}',
     )
+    add_model_arguments(parser)
     chosen = parser.parse_args(arguments)
 
     from holdfast.cli.run import run_agent  # noqa: PLC0415  (`--help` needs none of it)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.cli.loading import load_agent
+from holdfast.cli.models import use_models
 from holdfast.errors import UsageError
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
@@ -34,6 +35,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
             handler.addFilter(TraceFilter())
     except OSError as e:
         raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
+    use_models(arguments.agent, arguments.model, arguments.base_url)
     with _nothing_printed():
         agent = load_agent(arguments.agent)
     servers: tuple[Server, ...] = ()

@@ -1,0 +1,11 @@
+"""`holdfast code`: a small coding agent that works in any editor and in the terminal.
+
+It reads and changes files inside the session's directories and runs commands there, in one of three modes: `ask` (reads
+only), `code` (asks before each change or command) and `auto`. It is written with `holdfast.integrations.pydantic_ai`,
+which is loaded when the first prompt comes: an editor need not wait for it.
+"""
+
+from holdfast.code.agent import coding_agent
+from holdfast.code.choice import NO_MODEL, Choice, chosen
+
+__all__ = ["NO_MODEL", "Choice", "chosen", "coding_agent"]

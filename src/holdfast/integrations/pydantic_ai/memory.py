@@ -1,0 +1,182 @@
+"""What the model remembers: the messages of each turn, kept with the session under the id of the user's message.
+
+The turns a user sees are the turns the model knows. For a turn that is there as it was kept, what was kept counts. Any
+other is put together again from what the user sees of it: one whose process died, one that a fork has cut short, one
+that something else than a model has answered. So nothing is forgotten silently (P11), nothing that a fork left out is
+known, and no tool call is without a result, which providers refuse.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import msgspec
+from pydantic import ValidationError
+from pydantic_ai import (
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.messages import repair_messages
+
+from holdfast.integrations.pydantic_ai.prompts import user_content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pydantic_ai import ModelMessage, ModelResponsePart
+
+    from holdfast.agent import Turn
+    from holdfast.model import Entry
+
+log = logging.getLogger(__name__)
+
+KEY = "pydantic_ai"
+"""The member of the session's state that is ours: `turns`, by id, and `cost`, in US dollars."""
+
+NO_RESULT = "It was interrupted before it gave a result. What it had done until then stays done."
+
+
+class Memory:
+    """What the model knows when a turn begins, and what it will know after it."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._state: dict[str, Any] = turn.session.state.setdefault(KEY, {})
+        self.turn_id = next(it.key for it in turn.said if it.entity == "user_message")
+        """The id of the user's message, under which this turn is kept."""
+
+    async def recall(self) -> list[ModelMessage]:
+        """Give the messages of all turns before this one."""
+        past = [it for it in _turns(await self._turn.history()) if it.prompt.key != self.turn_id]
+        kept: dict[str, Any] = self._state.get("turns", {})
+        # Of what a fork has left out nothing is kept.
+        self._state["turns"] = {it.prompt.key: kept[it.prompt.key] for it in past if it.prompt.key in kept}
+        # Calls that a cancelled turn has left without a result get one that says so.
+        return repair_messages([message for it in past for message in _recalled(it, kept.get(it.prompt.key))])
+
+    def keep(self, messages: Iterable[ModelMessage]) -> None:
+        """Keep the messages of this turn; they are stored with what the user sees of it, when it ends."""
+        new = [it for it in messages if it.run_id == self.turn_id]
+        if self._turn.is_over or not new:
+            return
+        try:
+            plain = [_plain(it) for it in ModelMessagesTypeAdapter.dump_python(new, mode="json")]
+            msgspec.json.encode(plain)
+        except (TypeError, ValueError, RecursionError):
+            log.warning("What the model said cannot be kept as it is; what is shown of it is", exc_info=True)
+            return
+        last = [it.key for it in self._turn.said if it.entity][-1]
+        self._state.setdefault("turns", {})[self.turn_id] = {"last": last, "messages": plain}
+
+    def add_cost(self, cost: Decimal | None) -> float | None:
+        """Add to what the session has cost so far; give that, where anything is known of it."""
+        try:
+            before = Decimal(self._state["cost"]) if "cost" in self._state else None
+        except (InvalidOperation, TypeError, ValueError):
+            before = None
+        if cost is None and before is None:
+            return None
+        total = (before or Decimal(0)) + (cost or Decimal(0))
+        self._state["cost"] = str(total)
+        return float(total)
+
+
+class _Turn(NamedTuple):
+    """A turn as its user sees it."""
+
+    prompt: Entry
+    entries: list[Entry]
+
+
+def _turns(history: Iterable[Entry]) -> list[_Turn]:
+    turns: list[_Turn] = []
+    for entry in history:
+        if entry.entity == "user_message":
+            turns.append(_Turn(entry, []))
+        elif turns:
+            turns[-1].entries.append(entry)
+    return turns
+
+
+def _recalled(turn: _Turn, kept: dict[str, Any] | None) -> Sequence[ModelMessage]:
+    keys = {turn.prompt.key, *(it.key for it in turn.entries)}
+    if kept is None or kept.get("last") not in keys:
+        return _put_together(turn)
+    try:
+        messages = ModelMessagesTypeAdapter.validate_python(kept.get("messages"))
+    except ValidationError:
+        log.warning("What the model said was kept in a way that this Pydantic AI does not read; what is shown counts")
+        return _put_together(turn)
+    return [_with_prompt(it, turn.prompt) for it in messages]
+
+
+def _put_together(turn: _Turn) -> list[ModelMessage]:
+    """Make messages of what the user sees. Thoughts are left out: providers want them back unchanged or not at all."""
+    messages: list[ModelMessage] = [ModelRequest([UserPromptPart(user_content(turn.prompt.content()))])]
+    said: list[ModelResponsePart] = []
+    results: list[ToolReturnPart] = []
+
+    def settle() -> None:
+        nonlocal said, results
+        if said:
+            messages.append(ModelResponse(said))
+        if results:
+            messages.append(ModelRequest(results))
+        said, results = [], []
+
+    for entry in turn.entries:
+        if entry.entity == "agent_message":
+            if results:
+                settle()
+            said.append(TextPart(entry.text()))
+        elif entry.entity == "tool_call_update":
+            call, result = _call_and_result(entry)
+            said.append(call)
+            results.append(result)
+    settle()
+    return messages
+
+
+def _call_and_result(entry: Entry) -> tuple[ToolCallPart, ToolReturnPart]:
+    about = entry.members
+    name = re.sub(r"[^a-zA-Z0-9_-]", "_", str(about.get("name") or about.get("title") or "tool"))[:64]
+    arguments: Any = about.get("rawInput")
+    output: Any = about.get("rawOutput")
+    if output is None:
+        output = entry.text()
+    done = about.get("status") == "completed"
+    call = ToolCallPart(name, cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}, entry.key)
+    outcome = "success" if done else "failed" if output else "interrupted"
+    return call, ToolReturnPart(name, output or ("Done." if done else NO_RESULT), entry.key, outcome=outcome)
+
+
+# How messages are kept: without what is found elsewhere and without what says nothing.
+
+
+def _plain(message: dict[str, Any]) -> dict[str, Any]:
+    parts = [_without_nulls(it) for it in message["parts"]]
+    for part in parts:
+        if part["part_kind"] == "user-prompt" and isinstance(part["content"], list):
+            part["content"] = ""  # images and the like: the user's message has them
+    return {**_without_nulls(message), "parts": parts, "instructions": None}
+
+
+def _without_nulls(it: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in it.items() if value is not None or name == "content"}
+
+
+def _with_prompt(message: ModelMessage, prompt: Entry) -> ModelMessage:
+    bare = [it for it in message.parts if isinstance(it, UserPromptPart) and not it.content]
+    if not bare or not isinstance(message, ModelRequest):
+        return message
+    content = user_content(prompt.content())
+    return replace(message, parts=[replace(it, content=content) if it in bare else it for it in message.parts])
