@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.chat.paint import Painter, spaced
 from holdfast.chat.streamed import Part, Streamed
 from holdfast.chat.view import View
 from holdfast.model import event_from, text_event
 from holdfast.model.plain import BIDI
-from hypothesis import given
-from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from holdfast.chat.blocks import Block
@@ -20,12 +22,16 @@ OURS = re.compile(r"\x1b\[[0-9;]*m")
 STEERS = re.compile(f"[\0-\x1f\x7f-\x9f{BIDI}\ud800-\udfff]")
 
 hostile = st.sampled_from(
-    ["\x1b]52;c;aGk=\x07", "\x1b]0;title\x07", "\x1b[2J", "\x1b[5A", "\x1bP1$r\x1b\\", "\x9b31m", "\u202e", "\r", "\x08"]
-    + ["&#27;", "&#x202e;", "&#x9b;", "\x00", "\u2066", "\x1b[?1049h", "\x1b]8;;http://evil\x1b\\x\x1b]8;;\x1b\\"]
+    [
+        "\x1b]52;c;aGk=\x07", "\x1b]0;title\x07", "\x1b[2J", "\x1b[5A", "\x1bP1$r\x1b\\", "\x9b31m", "\u202e", "\r",
+        "\x08", "&#27;", "&#x202e;", "&#x9b;", "\x00", "\u2066", "\x1b[?1049h", "\x1b]8;;http://evil\x1b\\x\x1b]8;;\x1b\\",
+    ]
 )  # fmt: skip
 marks = st.sampled_from(
-    ["\n", "\n\n", "# ", "- ", "1. ", "  - ", "```\n", "```py\n", "~~~\n", "> ", "| a | b |\n|---|---|\n", "**", "`"]
-    + ["[x](y)", "![x](y)", "<b>", "---\n", "    ", "\t", "\r\n", "日本語", "👩‍👩‍👧", "e\u0301", " ", "word "]
+    [
+        "\n", "\n\n", "# ", "- ", "1. ", "  - ", "```\n", "```py\n", "~~~\n", "> ", "| a | b |\n|---|---|\n", "**", "`",
+        "[x](y)", "![x](y)", "<b>", "---\n", "    ", "\t", "\r\n", "日本語", "👩\u200d👩\u200d👧", "e\u0301", " ", "word ",
+    ]
 )  # fmt: skip
 texts = st.lists(marks | hostile | st.text(max_size=10), max_size=40).map("".join)
 
@@ -38,10 +44,11 @@ def parts(chunks: list[str]) -> list[Part]:
 @given(texts, st.lists(st.integers(0, 400), max_size=20))
 def test_however_a_text_is_split_its_parts_are_the_same(text: str, cuts: list[int]) -> None:
     at = [0, *sorted(min(it, len(text)) for it in cuts), len(text)]
-    chunks = [text[start:end] for start, end in zip(at, at[1:], strict=False)]
+    chunks = [text[start:end] for start, end in pairwise(at)]
     assert parts(chunks) == parts([text]) == parts(list(text))
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 40_000), st.integers(0, 40_000), st.integers(1, 9_000), st.booleans())
 def test_however_a_very_long_line_is_split_its_parts_are_the_same(
     before: int, after: int, size: int, words: bool
@@ -63,52 +70,51 @@ def test_looking_at_what_is_not_finished_changes_nothing(text: str) -> None:
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | texts, lambda it: st.lists(it, max_size=3), max_leaves=5
 )
+
+
+def objects(**members: Any) -> st.SearchStrategy[dict[str, Any]]:
+    """Make objects of fixed and of drawn members."""
+    drawn: dict[str, st.SearchStrategy[Any]] = {
+        name: it if isinstance(it, st.SearchStrategy) else st.just(it) for name, it in members.items()
+    }
+    return st.fixed_dictionaries(drawn)
+
+
+def content(**members: Any) -> st.SearchStrategy[dict[str, Any]]:
+    return objects(type="content", content=objects(**members))
+
+
 contents = st.one_of(
-    st.builds(lambda text: {"type": "content", "content": {"type": "text", "text": text}}, texts),
-    st.builds(
-        lambda path, old, new: {"type": "diff", "path": path, "oldText": old, "newText": new}, texts, texts, texts
-    ),
-    st.builds(lambda path, text: {"type": "diff", "changes": [], "path": path, "patch": {"text": text}}, texts, texts),
-    st.builds(lambda path: {"type": "diff", "changes": [{"operation": "add", "path": path}]}, texts),
-    st.builds(lambda uri: {"type": "content", "content": {"type": "resource_link", "uri": uri, "name": uri}}, texts),
-    st.builds(lambda mime: {"type": "content", "content": {"type": "image", "mimeType": mime, "data": "AAAA"}}, texts),
+    content(type="text", text=texts),
+    content(type="resource_link", uri=texts, name=texts),
+    content(type="image", mimeType=texts, data="AAAA"),
+    objects(type="diff", path=texts, oldText=texts, newText=texts),
+    objects(type="diff", changes=[], path=texts, patch=objects(text=texts)),
+    objects(type="diff", changes=st.lists(objects(operation="add", path=texts), max_size=2)),
 )
+status = st.sampled_from(["pending", "in_progress", "completed", "failed", "odd"])
+message = st.sampled_from("xy")
+text_block = objects(type="text", text=texts)
 updates: st.SearchStrategy[dict[str, Any]] = st.one_of(
-    st.builds(
-        lambda key, title, status, content, path, raw: {
-            "sessionUpdate": "tool_call_update", "toolCallId": key, "title": title, "status": status,
-            "content": content, "locations": [{"path": path}], "rawOutput": raw,
-        },
-        st.sampled_from("ab"), texts, st.sampled_from(["pending", "in_progress", "completed", "failed", "odd"]),
-        st.lists(contents, max_size=3), texts, json,
+    objects(
+        sessionUpdate="tool_call_update", toolCallId=st.sampled_from("ab"), title=texts, status=status, rawOutput=json,
+        content=st.lists(contents, max_size=3), locations=st.lists(objects(path=texts), max_size=2),
     ),
-    st.builds(
-        lambda kind, key, text: {"sessionUpdate": kind, "messageId": key, "content": {"type": "text", "text": text}},
-        st.sampled_from(["agent_message_chunk", "agent_thought_chunk", "user_message_chunk"]),
-        st.sampled_from("xy"), texts,
+    objects(
+        sessionUpdate=st.sampled_from(["agent_message_chunk", "agent_thought_chunk", "user_message_chunk"]),
+        messageId=message, content=text_block,
     ),
-    st.builds(
-        lambda key, text: {"sessionUpdate": "agent_message", "messageId": key, "content": [{"type": "text", "text": text}]},
-        st.sampled_from("xy"), texts,
+    objects(sessionUpdate="agent_message", messageId=message, content=st.lists(text_block, max_size=2)),
+    objects(
+        sessionUpdate="plan_update",
+        plan=objects(type="items", planId="p", entries=st.lists(objects(content=texts, status=texts), max_size=3)),
     ),
-    st.builds(
-        lambda text, status: {
-            "sessionUpdate": "plan_update",
-            "plan": {"type": "items", "planId": "p", "entries": [{"content": text, "status": status}]},
-        },
-        texts, texts,
-    ),
-    st.builds(
-        lambda title, about: {"sessionUpdate": "notice", "severity": "warning", "title": title, "description": about},
-        texts, texts,
-    ),
-    st.builds(
-        lambda error: {"sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": {"message": error}},
-        texts,
-    ),
+    objects(sessionUpdate="notice", severity="warning", title=texts, description=texts),
+    objects(sessionUpdate="state_update", state="idle", stopReason="error", error=objects(message=texts)),
 )  # fmt: skip
 
 
+@settings(max_examples=100)
 @given(st.lists(updates, max_size=8), st.integers(8, 120), st.sampled_from(["no", "mono", "yes"]), st.booleans())
 def test_nothing_an_agent_says_can_steer_the_terminal(
     said: list[dict[str, Any]], width: int, colours: Any, unicode: bool
@@ -142,7 +148,7 @@ def test_however_a_message_is_split_it_looks_the_same(text: str, cuts: list[int]
             before = block
         return lines
 
-    assert painted([text[start:end] for start, end in zip(at, at[1:], strict=False)]) == painted([text])
+    assert painted([text[start:end] for start, end in pairwise(at)]) == painted([text])
 
 
 @given(st.text("abc xyz日本👩‍é\u0301<_`", max_size=300))

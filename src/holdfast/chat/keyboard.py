@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.chat.screen import Ask, Field, Outlook
 
-CALM = 0.6
+CALM = 0.5
 """A question is asked when no key was pressed for so long: what was being typed must not become an answer."""
 
 

@@ -80,7 +80,10 @@ def code_lines(code: str, language: str) -> list[Text]:
 
 def indented(lines: Iterable[Text], first: Text, rest: Text) -> list[Text]:
     """Put something before the first line and something before the others."""
-    return [Text.assemble(rest if n else first, line) if line or not n else line for n, line in enumerate(lines)]
+    put = [Text.assemble(rest if n else first, line) for n, line in enumerate(lines)]
+    for it in put:
+        it.rstrip()
+    return put
 
 
 def _blocks(nodes: Iterable[SyntaxTreeNode], width: int, *, tight: bool = False) -> list[Text]:

@@ -214,7 +214,7 @@ def spaced(before: Block, block: Block) -> bool:
     match before, block:
         case Said(), Said(part, first, _):
             return part.gap or first
-        case (Call(), Call()) | (Note(), Note()):
+        case (Call(), Call()) | (Note(), Note() | Shown()):
             return False
         case _:
             return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.chat.blocks import Said
-from holdfast.chat.opening import open_session
+from holdfast.chat.opening import open_session, restorable
 from holdfast.chat.paint import Painter
 from holdfast.chat.view import View
 from holdfast.client import connect
@@ -34,13 +34,15 @@ async def print_answer(start: Start, prompt: str, stdout: TextIO, stderr: TextIO
     ) as connection:
         session = await open_session(connection, start)
         turn = session.prompt(prompt)
-        async for event in turn:
-            answer.hear(event)
-            if notes is not None:
-                notes.hear(event)
+        try:
+            async for event in turn:
+                answer.hear(event)
+                if notes is not None:
+                    notes.hear(event)
+        finally:
+            answer.finish()
         reason = turn.stop_reason
-        answer.finish()
-        if notes is not None:
+        if notes is not None and restorable(connection):
             stderr.write(f"{start.coming_back(session.id)}\n")
     if reason != "end_turn":
         stderr.write(f"holdfast: the turn did not end as it should: {reason}\n")

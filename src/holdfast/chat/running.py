@@ -12,11 +12,12 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.chat.blocks import Note
+from holdfast.chat.blocks import Note, Shown
 from holdfast.chat.lines import Lines
 from holdfast.chat.printing import print_answer
 from holdfast.chat.talk import Talk
 from holdfast.errors import UsageError
+from holdfast.model.passages import Piece
 from holdfast.store.choice import default_path
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ async def _converse(start: Start, prompt: str | None, remark: str) -> int:
                 screen.show(Note(remark))
             status = await talk.run(screen)
             if back := talk.coming_back():
-                screen.show(Note("To go on with this session:", back))
+                screen.show(Note("To go on with this session:"), Shown(Piece("code", back)))
     return status
 
 

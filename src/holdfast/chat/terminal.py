@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 FRAME = 1 / 25
 """The screen is drawn so often at most, in seconds."""
 TICK = 0.2
+ESCAPE = 0.1
+"""Escape is a key of its own if nothing follows it for so long."""
 LIVE_LINES = 12
 """What is live takes no more: where a terminal becomes lower than what is drawn, the rest stays in the scrollback."""
 BLOCKS = 200
@@ -104,6 +106,7 @@ class Terminal:
             before_render=self._fit,
             after_render=self._release,
         )
+        self._app.ttimeoutlen = ESCAPE
         self._keyboard.focus = self._app.layout.focus
         self._app.key_processor.before_key_press += self._keyboard.key_pressed
 

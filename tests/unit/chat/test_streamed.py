@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from holdfast.chat.streamed import CODE_LINES, PART_CHARS, PART_LINES, Part, Streamed
 
 
