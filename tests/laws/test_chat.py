@@ -30,7 +30,8 @@ hostile = st.sampled_from(
 marks = st.sampled_from(
     [
         "\n", "\n\n", "# ", "- ", "1. ", "  - ", "```\n", "```py\n", "~~~\n", "> ", "| a | b |\n|---|---|\n", "**", "`",
-        "[x](y)", "![x](y)", "<b>", "---\n", "    ", "\t", "\r\n", "日本語", "👩\u200d👩\u200d👧", "e\u0301", " ", "word ",
+        "[x](y)", "![x](y)", "<b>", "---\n", "    ", "\t", "\r\n", "日本語", "👩\u200d👩\u200d👧", "e\u0301",
+        " ", "word ",
     ]
 )  # fmt: skip
 texts = st.lists(marks | hostile | st.text(max_size=10), max_size=40).map("".join)
