@@ -1,0 +1,99 @@
+"""What there is to show of a tool call: while it goes on the end of what it prints, afterwards all of it."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.chat.blocks import Call
+from holdfast.model import Entry, Terminal
+from holdfast.model.passages import Piece, passage_of
+from holdfast.model.plain import printed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.model import History
+
+LIVE_BYTES = 2_000
+"""So much of what a tool prints is looked at while it runs."""
+
+
+def call_block(history: History, key: str, *, live: bool = False) -> Call:
+    """Say what there is to show of a tool call."""
+    entry = history.get("tool_call_update", key)
+    assert entry is not None
+    members = entry.members
+    words = [it if isinstance(it := members.get(name), str) else "" for name in ("title", "name", "kind", "status")]
+    title, name, kind, status = words
+    pieces = _end(history, entry) if live else _all(history, entry)
+    return Call(title or name or key, kind, status or "pending", tuple(_places(entry)), tuple(pieces))
+
+
+def pieces_of(block: Any) -> tuple[Piece, ...]:
+    """Say what there is to show of one content block."""
+    alone = Entry("agent_message", "", whole=True)
+    alone.append(block, {})
+    return passage_of(alone).pieces
+
+
+def _all(history: History, entry: Entry) -> Iterator[Piece]:
+    content = entry.content()
+    for item in content:
+        if (terminal := _terminal(history, item)) is None:
+            yield from _pieces_of_item(item)
+        elif text := printed(terminal.output()).strip("\n"):
+            yield Piece("code", text)
+    if not content and (output := entry.members.get("rawOutput")) is not None:
+        bare = Entry("tool_call_update", "", whole=True)
+        bare.members["rawOutput"] = output
+        yield from passage_of(bare).pieces
+
+
+def _end(history: History, entry: Entry) -> Iterator[Piece]:
+    """Give the end of what it shows, without looking at the rest: it is looked at many times a second."""
+    content = entry.content()
+    if not content:
+        return
+    last = cast("dict[str, Any]", content[-1])
+    terminal = _terminal(history, last)
+    if terminal is not None:
+        if text := printed(_tail(terminal)).strip("\n"):
+            yield Piece("code", text)
+    else:
+        match last:
+            case {"content": {"text": str(text)}}:
+                yield Piece("code", text[-LIVE_BYTES:].strip("\n"))
+            case _:
+                pass
+
+
+def _terminal(history: History, item: Any) -> Terminal | None:
+    if item.get("type") != "terminal":
+        return None
+    entry = history.get("terminal_update", str(item.get("terminalId")))
+    return entry if isinstance(entry, Terminal) else None
+
+
+def _tail(terminal: Terminal) -> bytes:
+    pieces: list[bytes] = []
+    room = LIVE_BYTES
+    for it in reversed(terminal.items or ()):
+        if room <= 0:
+            break
+        pieces.append(b64decode(it[-(room * 4 // 3 + 4) // 4 * 4 :]))
+        room -= len(pieces[-1])
+    return b"".join(reversed(pieces))
+
+
+def _pieces_of_item(item: Any) -> tuple[Piece, ...]:
+    alone = Entry("tool_call_update", "", whole=True)
+    alone.append(item, {})
+    return passage_of(alone).pieces
+
+
+def _places(entry: Entry) -> Iterator[str]:
+    for it in cast("list[Any]", entry.members.get("locations") or ()):
+        if isinstance(it, dict) and isinstance(path := cast("dict[str, Any]", it).get("path"), str):
+            line = cast("dict[str, Any]", it).get("line")
+            yield f"{path}:{line}" if isinstance(line, int) else path

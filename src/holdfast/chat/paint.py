@@ -1,0 +1,220 @@
+"""Blocks as lines of text for a terminal of a width, with or without colours.
+
+All that leaves here consists of harmless text and, where there are colours, of our own sequences that set them: each
+piece of text is made harmless at the very end, whatever it went through before (`&#x202e;` is harmless until it is
+Markdown).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os.path import relpath
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from rich.color import ColorSystem
+from rich.style import Style
+from rich.text import Text
+
+from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.chat.markdown import BOLD, CONSOLE, DIM, code_lines, indented, markdown_lines, wrapped
+from holdfast.model.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.chat.streamed import Part
+    from holdfast.model.passages import Piece
+
+Colours: TypeAlias = Literal["no", "mono", "yes"]
+"""Nothing but text; or bold and dim too; or colours too."""
+
+CALL_LINES = 16
+DIFF_LINES = 160
+"""So much of what a tool has shown is printed, the beginning and the end of it."""
+LIVE_LINES = 4
+
+_GREEN, _RED, _YELLOW = Style(color="green"), Style(color="red"), Style(color="yellow")
+_THOUGHT = Style(dim=True, italic=True)
+_TONES = {"info": DIM, "end": DIM, "ask": _YELLOW, "good": _GREEN, "warning": _YELLOW, "error": _RED}
+_STATUS = {"completed": _GREEN, "failed": _RED, "cancelled": _YELLOW, "in_progress": _YELLOW}
+_DIFF = {"+": _GREEN, "-": _RED, "@": Style(color="cyan"), "\\": DIM}
+
+_SIGNS = {
+    "prompt": "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ", "thought": "┊ ", "completed": "✓ ", "failed": "✗ ",
+    "cancelled": "⊘ ", "in_progress": "◐ ", "pending": "○ ", "dot": " · ",
+    "warning": "⚠ ", "error": "✗ ", "good": "✓ ", "info": "", "end": "— ", "ask": "? ", "more": "…",
+}  # fmt: skip
+_ASCII = {
+    "prompt": "> ", "thought": "| ", "completed": "+ ", "failed": "x ", "cancelled": "- ", "in_progress": "* ",
+    "pending": "o ", "dot": ", ", "warning": "! ", "error": "x ", "good": "+ ", "info": "",
+    "end": "-- ", "ask": "? ", "more": "...",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Painter:
+    """How blocks look."""
+
+    width: int = 80
+    colours: Colours = "yes"
+    unicode: bool = True
+    cwd: str = ""
+    """Paths inside this directory are shown without it."""
+
+    def lines(self, block: Block) -> list[str]:
+        """Paint a block."""
+        return [self._encoded(it) for it in self._texts(block)]
+
+    def live(self, blocks: Iterable[Block], height: int) -> list[str]:
+        """Paint what is not finished, the last of it, in at most so many lines, none longer than the width."""
+        lines: list[Text] = []
+        before: Block | None = None
+        for block in blocks:
+            if before is not None and spaced(before, block):
+                lines.append(Text())
+            lines += self._texts(block, live=True)
+            before = block
+        kept = lines[-height:] if height > 0 else []
+        for it in kept:
+            it.truncate(self.width)
+        return [self._encoded(it) for it in kept]
+
+    def sign(self, name: str) -> str:
+        """Give a sign that the terminal can show."""
+        return (_SIGNS if self.unicode else _ASCII).get(name, "")
+
+    def _texts(self, block: Block, *, live: bool = False) -> list[Text]:
+        match block:
+            case Prompt(text):
+                lines = wrapped(Text(plain(text).rstrip(), BOLD), self.width - 2)
+                return indented(lines, Text(self.sign("prompt"), Style(color="cyan", bold=True)), Text("  "))
+            case Said(part, _, thought):
+                return self._thought(part) if thought else self._part(part)
+            case Shown(piece):
+                return self._piece(piece, self.width)
+            case Call():
+                return self._call(block, live=live)
+            case Plan(pieces):
+                return [line for it in pieces for line in self._step(it)]
+            case Note(text, details, tone):
+                sign = self.sign(tone)
+                lines = wrapped(Text(plain(text), _TONES[tone]), self.width - len(sign))
+                said = [Text(), *wrapped(Text(plain(details).strip("\n"), DIM), self.width - 2)] if details else []
+                return [*indented(lines, Text(sign, _TONES[tone]), Text(" " * len(sign))),
+                        *indented(said[1:], Text("  "), Text("  "))]  # fmt: skip
+
+    def _part(self, part: Part) -> list[Text]:
+        if part.language is None:
+            if self.colours == "no":
+                return wrapped(Text(part.text), self.width)
+            return markdown_lines(part.text, self.width)
+        lines = code_lines(part.text, part.language) if part.text or part.opens else []
+        fence = Text(f"```{part.language}", DIM)
+        return [*([fence] if part.opens else ()), *lines, *([Text("```", DIM)] if part.closes else ())]
+
+    def _thought(self, part: Part) -> list[Text]:
+        text = part.text if part.language is None or self.colours == "no" else f"```\n{part.text}\n```"
+        lines = wrapped(Text(text), self.width - 2) if self.colours == "no" else markdown_lines(text, self.width - 2)
+        for it in lines:
+            it.stylize(_THOUGHT)
+        gutter = Text(self.sign("thought"), DIM)
+        return indented(lines, gutter, gutter)
+
+    # Tool calls
+
+    def _call(self, call: Call, *, live: bool) -> list[Text]:
+        status = call.status if call.status in _STATUS else "pending"
+        title = Text(one_line(call.title)[:400], BOLD)
+        places = [it for it in map(self._place, call.places) if it not in title.plain][:3]
+        if places:
+            title.append(self.sign("dot") + ", ".join(places), Style(dim=True, bold=False))
+        if status == "cancelled":
+            title.append(self.sign("dot") + "cancelled", _YELLOW)
+        lines = indented(
+            wrapped(title, self.width - 2),
+            Text(self.sign(status), _STATUS.get(status, DIM)),
+            Text("  "),
+        )
+        inside = [line for it in call.pieces for line in self._piece(it, self.width - 2, whole=call.whole)]
+        if live:
+            inside = inside[-LIVE_LINES:]
+        return [*lines, *indented(inside, Text("  "), Text("  "))]
+
+    def _piece(self, piece: Piece, width: int, *, whole: bool = False) -> list[Text]:
+        text = plain(piece.text).strip("\n")
+        match piece.kind:
+            case "prose":
+                return self._short(wrapped(Text(text, DIM), width), None if whole else CALL_LINES)
+            case "diff":
+                return self._diff(text, piece.label, None if whole else DIFF_LINES)
+            case "code":
+                lines = [Text(it, DIM) for it in text.expandtabs(4).split("\n")]
+                return self._short(lines, None if whole else CALL_LINES)
+            case "image":
+                return [Text(f"[image {one_line(piece.text)}, {len(piece.label) * 3 // 4:,} bytes]", DIM)]
+            case "link":
+                label = one_line(piece.label)
+                return wrapped(Text(label if label == one_line(text) else f"{one_line(text)} ({label})", DIM), width)
+            case "step":
+                return self._step(piece)
+            case _:
+                return wrapped(Text(text, DIM), width)
+
+    def _diff(self, patch: str, path: str, limit: int | None) -> list[Text]:
+        lines = [
+            it for it in patch.expandtabs(4).split("\n") if not it.startswith(("diff --git", "index ", "new file"))
+        ]
+        while lines and lines[0].startswith(("--- ", "+++ ")):
+            del lines[0]
+        added = sum(it.startswith("+") for it in lines)
+        removed = sum(it.startswith("-") for it in lines)
+        head = Text(self._place(path) or "changed", BOLD)
+        head.append(f"  +{added}", _GREEN)
+        head.append(f" -{removed}", _RED)
+        return [head, *self._short([Text(it, _DIFF.get(it[:1], "")) for it in lines], limit)]
+
+    def _short(self, lines: list[Text], limit: int | None) -> list[Text]:
+        if limit is None or len(lines) <= limit + 2:
+            return lines
+        head = limit // 2
+        left = Text(f"{self.sign('more')} {len(lines) - limit:,} more lines: /details", Style(dim=True, italic=True))
+        return [*lines[:head], left, *lines[-(limit - head) :]]
+
+    def _step(self, piece: Piece) -> list[Text]:
+        if piece.kind != "step":
+            return self._piece(piece, self.width)
+        box = {"completed": "[x] ", "in_progress": "[~] ", "cancelled": "[-] "}.get(piece.label, "[ ] ")
+        style = {"completed": DIM, "in_progress": BOLD, "cancelled": DIM}.get(piece.label, Style.null())
+        lines = wrapped(Text(one_line(piece.text), style), self.width - 4)
+        return indented(lines, Text(box, _STATUS.get(piece.label, "")), Text("    "))
+
+    def _place(self, path: str) -> str:
+        inside = self.cwd and path.startswith(f"{self.cwd.rstrip('/')}/")
+        return one_line(relpath(path, self.cwd) if inside else path)[:200]
+
+    # Encoding
+
+    def _encoded(self, text: Text) -> str:
+        if self.colours == "no":
+            return plain(text.plain)
+        system = ColorSystem.STANDARD
+        out: list[str] = []
+        for segment in Text.assemble(text).render(CONSOLE):
+            safe = plain(segment.text).replace("\n", " ")
+            style = segment.style
+            if style is None:
+                out.append(safe)
+            else:
+                out.append((style.without_color if self.colours == "mono" else style).render(safe, color_system=system))
+        return "".join(out)
+
+
+def spaced(before: Block, block: Block) -> bool:
+    """Say whether an empty line stands between two blocks."""
+    match before, block:
+        case Said(), Said(part, first, _):
+            return part.gap or first
+        case (Call(), Call()) | (Note(), Note() | Shown()):
+            return False
+        case _:
+            return True

@@ -1,0 +1,314 @@
+"""A terminal: what is finished scrolls by, and below it a small part stays alive.
+
+Nothing takes the whole screen. What is finished is printed once, above; the lower part is drawn again whenever
+something changes: what is not finished, what is being done, a question or the line that is edited, one line of status.
+All text comes painted (`Painter`) or is made harmless here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth
+
+from holdfast.chat.keyboard import Keyboard
+from holdfast.chat.output import REFLOWS, TerminalOutput
+from holdfast.chat.paint import Painter, spaced
+from holdfast.model.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from typing import TextIO
+
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.history import History
+    from prompt_toolkit.input import Input
+
+    from holdfast.chat.blocks import Block
+    from holdfast.chat.paint import Colours
+    from holdfast.chat.screen import Ask, Field, Outlook
+
+FRAME = 1 / 25
+"""The screen is drawn so often at most, in seconds."""
+TICK = 0.2
+ESCAPE = 0.1
+"""Escape is a key of its own if nothing follows it for so long."""
+LIVE_LINES = 12
+"""What is live takes no more: where a terminal becomes lower than what is drawn, the rest stays in the scrollback."""
+BLOCKS = 200
+"""So many blocks are painted at once before keys are looked at again."""
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_MONO = {
+    "prompt": "bold", "ask": "bold", "key": "bold", "completion-menu": "bg:default",
+    "completion-menu.completion": "bg:default", "completion-menu.completion.current": "reverse",
+    "completion-menu.meta.completion": "bg:default", "completion-menu.meta.completion.current": "bg:default",
+}  # fmt: skip
+_COLOURS = {
+    **_MONO, "prompt": "ansicyan bold", "status": "ansibrightblack", "busy": "ansiyellow", "ask": "ansiyellow bold",
+    "good": "ansigreen", "error": "ansired", "hint": "ansibrightblack",
+    "completion-menu.meta.completion": "bg:default ansibrightblack",
+    "completion-menu.meta.completion.current": "bg:default ansibrightblack",
+}  # fmt: skip
+
+
+class Terminal:
+    """See the module."""
+
+    interactive = True
+
+    def __init__(
+        self,
+        outlook: Outlook,
+        stdout: TextIO,
+        *,
+        input: Input | None = None,
+        colours: Colours = "yes",
+        unicode: bool = True,
+        cwd: str = "",
+        history: History | None = None,
+    ) -> None:
+        self._outlook = outlook
+        self._colours: Colours = colours
+        self._unicode = unicode
+        self._cwd = cwd
+        self._output = TerminalOutput.over(stdout)
+        self._keyboard = Keyboard(outlook, self.changed, history)
+        self.left = self._keyboard.left
+        self._pending: deque[Block] = deque()
+        self._before: Block | None = None
+        self._live: list[str] = []
+        self._dirty = asyncio.Event()
+        self._spins = 0
+        self._columns_drawn = 0
+        self._app = _Application(
+            on_resize=self._fit,
+            layout=self._layout(),
+            key_bindings=self._keyboard.bindings(),
+            style=Style.from_dict(_COLOURS if colours == "yes" else _MONO),
+            include_default_pygments_style=False,
+            color_depth=ColorDepth.DEPTH_4_BIT if colours == "yes" else ColorDepth.DEPTH_1_BIT,
+            erase_when_done=True,
+            output=self._output,
+            input=input,
+            before_render=self._fit,
+            after_render=self._release,
+        )
+        self._app.ttimeoutlen = ESCAPE
+        self._keyboard.focus = self._app.layout.focus
+        self._app.key_processor.before_key_press += self._keyboard.key_pressed
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        """Have the keys and the lower part of the terminal; print what is left at the end."""
+        app = asyncio.create_task(self._app.run_async(handle_sigint=False, set_exception_handler=False), name="keys")
+        app.add_done_callback(lambda _: self.leave())
+        drawing = [
+            asyncio.create_task(self._frames(), name="frames"),
+            asyncio.create_task(self._ticks(), name="ticks"),
+        ]
+        try:
+            yield
+        finally:
+            for it in drawing:
+                it.cancel()
+            await asyncio.wait(drawing)
+            if self._app.is_running and not self._app.is_done:
+                self._app.exit()
+            await asyncio.wait([app])
+            with suppress(EOFError, OSError):  # the terminal may be gone
+                app.result()
+                self._output.release()
+                self._output.write_raw(self._painted(len(self._pending)))
+                self._output.flush()
+
+    # What a screen does
+
+    def show(self, *blocks: Block) -> None:
+        """Print blocks."""
+        self._pending += blocks
+        self._dirty.set()
+
+    def changed(self) -> None:
+        """Look again."""
+        self._dirty.set()
+
+    async def read(self) -> str | None:
+        """Wait for what the user says."""
+        return await self._keyboard.read()
+
+    def take_back(self) -> None:
+        """Give what was said and not read yet back to be edited."""
+        self._keyboard.take_back()
+
+    async def choose(self, ask: Ask) -> str | None:
+        """Ask for a key."""
+        return await self._keyboard.choose(ask)
+
+    async def fill(self, field: Field) -> str | None:
+        """Ask for a line."""
+        return await self._keyboard.fill(field)
+
+    def leave(self) -> None:
+        """Read nothing more."""
+        self._keyboard.leave()
+
+    # Drawing
+
+    def _painter(self) -> Painter:
+        return Painter(self._columns(), self._colours, self._unicode, self._cwd)
+
+    def _columns(self) -> int:
+        return max(self._output.get_size().columns, 8)
+
+    async def _frames(self) -> None:
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            self._draw()
+            await asyncio.sleep(0 if self._pending else FRAME)
+
+    async def _ticks(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            if self._outlook.busy():
+                self._spins += 1
+                self._dirty.set()
+
+    def _draw(self) -> None:
+        self._fit()
+        height = len(self._live)
+        printed = self._painted(BLOCKS)
+        room = min(self._output.get_size().rows // 2, LIVE_LINES)
+        self._live = self._painter().live(self._outlook.live(), room)
+        if self._live and self._before is not None:
+            self._live.insert(0, "")
+        if self._pending:
+            self._dirty.set()
+        if printed or len(self._live) < height:
+            self._output.hold()
+            self._app.renderer.erase(leave_alternate_screen=False)
+            self._output.write_raw(printed)
+        self._app.invalidate()
+
+    def _painted(self, count: int) -> str:
+        lines: list[str] = []
+        painter = self._painter()
+        for _ in range(min(count, len(self._pending))):
+            block = self._pending.popleft()
+            if self._before is not None and spaced(self._before, block):
+                lines.append("")
+            lines += painter.lines(block)
+            self._before = block
+        return "".join(f"{it}\r\n" for it in lines)
+
+    def _fit(self, _: object = None) -> None:
+        """Erase what was drawn if the terminal has become narrower: it has broken our lines, so there are more now."""
+        columns = self._output.get_size().columns
+        screen = self._app.renderer.last_rendered_screen
+        if screen is not None and columns < self._columns_drawn:
+            cursor = screen.get_cursor_position(self._app.layout.current_window)
+            if REFLOWS:
+                rows = (screen.data_buffer[y] for y in range(cursor.y))
+                ends = [max((x for x, it in row.items() if it.char != " "), default=0) for row in rows]
+                self._output.cursor_up(sum(it // columns for it in (*ends, cursor.x)))
+            self._app.renderer.erase(leave_alternate_screen=False)
+        self._columns_drawn = columns
+
+    def _release(self, _: object) -> None:
+        self._output.release()
+
+    # The lower part
+
+    def _layout(self) -> Layout:
+        keyboard = self._keyboard
+        asking = Condition(lambda: keyboard.ask is not None)
+        filling = Condition(lambda: keyboard.field is not None)
+        sign = BeforeInput(lambda: [("class:prompt", self._painter().sign("prompt"))])
+        edited = Window(
+            BufferControl(keyboard.buffer, input_processors=[sign]),
+            height=lambda: Dimension(min=1, max=max(self._output.get_size().rows // 3, 1)),
+            dont_extend_height=True,
+            wrap_lines=True,
+            get_line_prefix=lambda line, wrap: "" if line == wrap == 0 else "  ",
+        )
+        answer = Window(BufferControl(keyboard.answer, input_processors=[sign]), height=1, dont_extend_height=True)
+
+        def text(of: Callable[[], Any], *, wrap: bool = True) -> Window:
+            return Window(FormattedTextControl(of), dont_extend_height=True, wrap_lines=wrap)
+
+        parts = [
+            ConditionalContainer(
+                text(lambda: ANSI("\n".join(self._live)), wrap=False), Condition(lambda: bool(self._live))
+            ),
+            text(self._doing),
+            ConditionalContainer(text(self._question), asking | filling),
+            ConditionalContainer(answer, filling),
+            ConditionalContainer(edited, ~asking & ~filling),
+            ConditionalContainer(CompletionsMenu(max_height=8), has_completions & ~asking & ~filling),
+            Window(FormattedTextControl(self._status), height=1),
+        ]
+        return Layout(HSplit(parts), focused_element=edited)
+
+    def _doing(self) -> StyleAndTextTuples:
+        """Say what is being done and what waits to be said, after an empty line."""
+        text: StyleAndTextTuples = [("", "")]
+        if busy := self._outlook.busy():
+            signs = _SPINNER if self._unicode else "|/-\\"
+            text += [("", "\n"), ("class:busy", self._cut(f"{signs[self._spins % len(signs)]} {one_line(busy)}"))]
+        for it in self._keyboard.said:
+            text += [("", "\n"), ("class:hint", self._cut(f"{self._painter().sign('more')} then: {one_line(it)}"))]
+        return text
+
+    def _question(self) -> StyleAndTextTuples:
+        ask, field = self._keyboard.ask, self._keyboard.field
+        text: StyleAndTextTuples = []
+        if ask is not None:
+            text += [("class:ask", plain(ask.text))]
+            for it in ask.choices:
+                text += [("", "\n  "), ("class:key", f"[{it.key}]"), (f"class:{it.tone}", f" {one_line(it.label)}")]
+                if it.value == ask.default:
+                    text += [("class:hint", " (Enter)")]
+        elif field is not None:
+            text += [("class:ask", plain(field.label)), ("class:hint", f" ({one_line(field.hint)})")]
+            if self._keyboard.wrong:
+                text += [("", "\n"), ("class:error", one_line(self._keyboard.wrong))]
+        return text
+
+    def _status(self) -> StyleAndTextTuples:
+        if self._keyboard.interrupts:
+            return [("class:status", self._cut("Ctrl-C again to leave"))]
+        return [("class:status", self._cut(one_line(self._outlook.status())))]
+
+    def _cut(self, text: str) -> str:
+        """Cut a line to less than the width: one that fills it would break when the terminal becomes narrower."""
+        room = self._columns() - 2
+        if get_cwidth(text) <= room:
+            return text
+        while text and get_cwidth(text) > room - 1:
+            text = text[:-1]
+        return f"{text}…" if self._unicode else text
+
+
+class _Application(Application[None]):
+    """Lets us look at what was drawn before it is erased because the terminal has another size now."""
+
+    def __init__(self, *, on_resize: Callable[[], None], **more: Any) -> None:
+        super().__init__(**more)
+        self._before_resize = on_resize
+
+    def _on_resize(self) -> None:
+        self._before_resize()
+        super()._on_resize()

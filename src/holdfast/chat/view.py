@@ -1,0 +1,244 @@
+"""What a session looks like to somebody who watches it: events in, blocks out.
+
+A block that is finished is given once, to be printed; what may still change can be looked at with `live`. Text is
+finished part by part, a tool call when it has ended, a plan when the turn has. What an agent says while one of its
+tools still runs does not wait for the tool. Pure: no terminal, no clock, no session.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.chat.calls import call_block, pieces_of
+from holdfast.chat.streamed import Streamed
+from holdfast.model import History, event_from
+from holdfast.model.passages import passage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.model import Entry, Event, Update
+
+_MESSAGES = frozenset({"user_message", "agent_message", "agent_thought", "session_message"})
+_FINAL = frozenset({"completed", "failed", "cancelled"})
+_FOLDED = frozenset(
+    {"tool_call_update", "tool_call_content_chunk", "terminal_update", "terminal_output_chunk", "plan_update"}
+    | {"plan_removed", "compaction_update", "compaction_summary_chunk", "subagent_update"}
+)
+_ENDS = {
+    "cancelled": "cancelled",
+    "refusal": "the agent refuses to go on",
+    "max_tokens": "stopped: the model has reached its limit",
+    "max_turn_requests": "stopped: the turn has made as many requests as it may",
+    "interrupted": "broken off here: the agent's process died",
+}
+
+
+class View:
+    """What one session shows, from now on."""
+
+    def __init__(self) -> None:
+        self._speaker = ("", "")  # which message is being said
+        self._first = True
+        self._said: dict[tuple[str, str], list[str]] = {}
+        self._stream = Streamed()
+        self._told_end = False
+        self._echoes: deque[str] = deque(maxlen=16)
+        self._begin_turn()
+
+    def _begin_turn(self) -> None:
+        self._entries = History()  # tool calls, terminals and plans
+        self._open: dict[str, None] = {}  # tool calls that were not given yet
+        self._given: dict[str, Call] = {}  # those that were, as they were
+        self._said.clear()
+
+    def prompted(self, text: str) -> Prompt:
+        """Note what the user says here: agents repeat it, and it need not be shown twice."""
+        self._echoes.append(text)
+        return Prompt(text)
+
+    def see(self, event: Event) -> Iterator[Block]:
+        """Take in what happened; give what is finished now."""
+        kind = event.kind
+        if event.text is not None:
+            yield from self._say(kind.removesuffix("_chunk"), event.key, event.text)
+            return
+        update = event.update()
+        if kind.removesuffix("_chunk") in _MESSAGES:
+            yield from self._message(event, update)
+        elif kind in _FOLDED:
+            self._entries.apply(event)
+            yield from self._changed(kind, event.key)
+        elif kind == "notice":
+            yield from self._pause()
+            yield _notice(update)
+        elif kind == "state_update" and update.get("state") == "idle":
+            yield from self.finish()
+            if not self._told_end:
+                error = cast("Update", update.get("error") or {})
+                yield from _ended(update.get("stopReason"), error.get("message"))
+            self._told_end = False
+        elif kind == "_holdfast/turn_end":  # the same, in the words that are stored
+            yield from self.finish()
+            yield from _ended(update.get("reason"), update.get("error"))
+            self._told_end = True
+
+    def replay(self, entries: Iterable[Entry]) -> Iterator[Block]:
+        """Give a whole conversation."""
+        for entry in entries:
+            for update in entry.updates():
+                yield from self.see(event_from(update))
+            if entry.entity != "terminal_update":  # the call it belongs to comes before or after
+                yield from self._pause()
+                yield from self._plans()
+        yield from self.finish()
+        self._told_end = False
+
+    def finish(self) -> Iterator[Block]:
+        """Give all that is left: the turn has ended, or nothing more will come."""
+        yield from self._pause()
+        for key in list(self._open):
+            yield self._finished(key)
+        yield from self._plans()
+        self._begin_turn()
+
+    def live(self, limit: int = 2000) -> Iterator[Block]:
+        """Give what may still change: the end of the text, tool calls, the plan."""
+        rest = None if self._speaker[0] == "user_message" else self._stream.rest(limit)
+        if rest is not None:
+            yield Said(rest, self._first, thought=self._speaker[0] == "agent_thought")
+        for key in self._open:
+            yield call_block(self._entries, key, live=True)
+        for entry in self._entries:
+            if entry.entity == "plan_update":
+                yield Plan(passage_of(entry).pieces)
+            elif entry.entity == "compaction_update" and entry.members.get("status") not in _FINAL:
+                yield Note("The agent sums up what was said so far…")
+
+    # Text
+
+    def _say(self, kind: str, key: str, text: str) -> Iterator[Block]:
+        if self._speaker != (kind, key):
+            yield from self._pause()
+            self._speaker = (kind, key)
+        self._said.setdefault(self._speaker, []).append(text)
+        if kind != "user_message":
+            yield from self._parts(self._stream.feed(text))
+
+    def _parts(self, parts: Iterable[Any]) -> Iterator[Block]:
+        for part in parts:
+            yield Said(part, self._first, thought=self._speaker[0] == "agent_thought")
+            self._first = False
+
+    def _pause(self) -> Iterator[Block]:
+        """Finish the message that is being said, and what has waited for its end."""
+        if self._speaker[0] == "user_message":
+            text = "".join(self._said.get(self._speaker, ()))
+            if text in self._echoes:
+                self._echoes.remove(text)
+            else:
+                yield Prompt(text)
+        else:
+            yield from self._parts(self._stream.finish())
+        self._speaker, self._first, self._stream = ("", ""), True, Streamed()
+        for key in list(self._open):
+            if self._status(key) in _FINAL:
+                yield self._finished(key)
+
+    def _message(self, event: Event, update: Update) -> Iterator[Block]:
+        """Take a message, or a chunk of one, that is more than plain text."""
+        kind = event.kind.removesuffix("_chunk")
+        if event.kind != kind:
+            yield from self._items(kind, event.key, [update["content"]])
+        elif update.get("content") is not None:
+            yield from self._replaced(kind, event.key, cast("list[Update]", update["content"]))
+
+    def _items(self, kind: str, key: str, items: list[Update]) -> Iterator[Block]:
+        for item in items:
+            if item.get("type") == "text":
+                yield from self._say(kind, key, item["text"])
+            else:
+                yield from self._pause()
+                for piece in pieces_of(item):
+                    yield Shown(piece)
+
+    def _replaced(self, kind: str, key: str, items: list[Update]) -> Iterator[Block]:
+        """Take the whole of a message. What was printed stays where it is; what is new is shown."""
+        before = "".join(self._said.get((kind, key), ()))
+        text = "".join(it["text"] for it in items if it.get("type") == "text")
+        if before and all(it.get("type") == "text" for it in items) and text.startswith(before):
+            if text != before:
+                yield from self._say(kind, key, text[len(before) :])
+            return
+        if before:
+            yield from self._pause()
+            yield Note("The agent says that again, in other words:")
+            del self._said[kind, key]
+        yield from self._items(kind, key, items)
+
+    # Tool calls and plans
+
+    def _changed(self, kind: str, key: str) -> Iterator[Block]:
+        if kind in ("tool_call_update", "tool_call_content_chunk"):
+            yield from self._call_changed(key)
+        elif kind == "plan_update" and self._carried_out(key):
+            yield from self._pause()
+            yield from self._plans()
+        elif kind == "compaction_update" and self._status(key, kind) in _FINAL:
+            yield from self._pause()
+            entry = self._entries.get("compaction_update", key)
+            assert entry is not None
+            failed = entry.members.get("status") != "completed"
+            said = "What was said so far could not be summed up" if failed else "What was said so far was summed up"
+            yield Note(said, str(entry.members.get("error") or ""), "warning" if failed else "info")
+
+    def _call_changed(self, key: str) -> Iterator[Block]:
+        if key in self._given:
+            again = call_block(self._entries, key)
+            if again != self._given[key]:  # it has more to show after its end
+                yield from self._pause()
+                self._given[key] = again
+                yield again
+            return
+        if key not in self._open:
+            yield from self._pause()
+            self._open[key] = None
+        if self._status(key) in _FINAL and not self._speaker[0]:
+            yield self._finished(key)
+
+    def _finished(self, key: str) -> Call:
+        del self._open[key]
+        self._given[key] = call_block(self._entries, key)
+        return self._given[key]
+
+    def _status(self, key: str, entity: str = "tool_call_update") -> object:
+        entry = self._entries.get(entity, key)
+        return None if entry is None else entry.members.get("status")
+
+    def _carried_out(self, key: str) -> bool:
+        entry = self._entries.get("plan_update", key)
+        pieces = () if entry is None else passage_of(entry).pieces
+        return bool(pieces) and all(it.kind == "step" and it.label in _FINAL for it in pieces)
+
+    def _plans(self) -> Iterator[Block]:
+        for entry in list(self._entries):
+            if entry.entity == "plan_update" and (pieces := passage_of(entry).pieces):
+                yield Plan(pieces)
+                self._entries.apply(event_from({"sessionUpdate": "plan_removed", "planId": entry.key}))
+
+
+def _notice(update: Update) -> Note:
+    severity = update.get("severity")
+    tone = "error" if severity == "error" else "warning" if severity == "warning" else "info"
+    return Note(str(update.get("title") or ""), str(update.get("description") or ""), tone)
+
+
+def _ended(reason: Any, error: Any) -> Iterator[Note]:
+    if reason in (None, "end_turn"):
+        return
+    if reason in _ENDS:
+        yield Note(_ENDS[reason], tone="end" if reason == "cancelled" else "warning")
+    else:
+        yield Note("the turn failed", str(error or ""), "error")

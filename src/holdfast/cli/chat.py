@@ -1,0 +1,89 @@
+"""`holdfast chat`: its part of the command line. What it does with it is in `holdfast.chat`, loaded when needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Literal, cast
+
+import click
+
+if TYPE_CHECKING:
+    from holdfast.chat.opening import Permissions
+
+_COMMAND = "holdfast.chat.command"
+
+
+class _Chat(click.Command):
+    """Keeps what stands behind `--` apart: it is a command of its own, not one of our files."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the agent's command away from the rest."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command("chat", cls=_Chat, short_help="talk to an agent in the terminal")
+@click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False)
+@click.option("--continue", "newest", is_flag=True, help="Go on with the newest session of this directory.")
+@click.option("--resume", metavar="ID", help="Go on with this session; the beginning of its id is enough.")
+@click.option("--prompt", metavar="TEXT", help="The first thing to say.")
+@click.option("--print", "prints", is_flag=True, help="Print the answer to --prompt, or to stdin, and nothing else.")
+@click.option(
+    "--permissions",
+    type=click.Choice(["ask", "allow", "deny"]),
+    help="What to do when the agent asks for permission (default: ask; deny where nobody can be asked).",
+)
+@click.option("--verbose", is_flag=True, help="With --print: tell on stderr what else happens.")
+@click.option("--store", metavar="FILE", help="Where our agents keep their sessions, as for `holdfast run`.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["1", "2", "auto"]),
+    default="auto",
+    show_default=True,
+    help="Protocol version to speak.",
+)
+@click.pass_context
+def chat(ctx: click.Context, agent: str | None, **options: object) -> None:
+    r"""Talk to an agent in the terminal.
+
+    AGENT is a Python file that declares one (FILE or FILE:NAME), or `demo`. Any other ACP agent is given by its
+    command, behind `--`:
+
+    \b
+      holdfast chat weather.py
+      holdfast chat -- gemini --acp
+      holdfast chat weather.py --continue
+      echo "How warm is it?" | holdfast chat weather.py --print
+    """
+    command = cast("tuple[str, ...] | None", ctx.meta.get(_COMMAND))
+    if command is not None and (agent is not None or not command):
+        raise click.UsageError("name an agent, or give a command behind `--`, not both")
+    if options["newest"] and options["resume"] is not None:
+        raise click.UsageError("--continue and --resume name two sessions; choose one")
+    from holdfast.chat.running import run_chat  # noqa: PLC0415  (`--help` needs none of it)
+    from holdfast.chat.starting import start_of  # noqa: PLC0415
+    from holdfast.errors import HoldfastError  # noqa: PLC0415
+    from holdfast.model.plain import plain  # noqa: PLC0415
+
+    protocol = cast("str", options["protocol"])
+    try:
+        start, remark = start_of(
+            agent,
+            command,
+            cwd=os.getcwd(),  # noqa: PTH109
+            newest=bool(options["newest"]),
+            resume=cast("str | None", options["resume"]),
+            permissions=cast("Permissions | None", options["permissions"]),
+            store=cast("str | None", options["store"]),
+            protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
+        )
+        prompt = cast("str | None", options["prompt"])
+        status = run_chat(start, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))
+    except HoldfastError as e:
+        sys.stderr.write(f"holdfast: {plain(str(e))}\n")
+        status = 1
+    sys.exit(status)

@@ -1,0 +1,303 @@
+"""`holdfast chat` in a real terminal: typed to, and read from the screen."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.schemas import ROOT
+from tests.support.terminal import chat
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAMS = ROOT / "tests" / "programs"
+COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:[34][0-7]|[39]8|9[0-7])[0-9;]*m")
+SAID = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
+"""Stands before what the user said."""
+CHATTY = str(PROGRAMS / "chatty.py")
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_a_conversation_as_one_has_it_every_day(protocol: str, tmp_path: Path) -> None:
+    with chat("demo", "--protocol", protocol, cwd=tmp_path, rows=80) as window:
+        window.shows("Holdfast demo 1")
+        window.say("hello **you**")
+        window.shows("hello you")
+        window.say("/think")
+        window.shows("I have thought about it.")
+        window.say("/tool")
+        window.shows("the barometer does not answer")
+        window.say("/diff")
+        window.shows("Two files changed.")
+        window.say("/terminal")
+        window.shows("It exited with status 0.")
+        window.say("/plan")
+        window.shows("Done as planned.")
+        window.say("/usage")
+        window.shows("53k of 200k tokens (26%) · $0.045")
+        window.say("/fail")
+        screen = window.shows("the turn failed")
+        for expected in (
+            "┊ Let me think about that.\n",
+            "✓ Read thermometer · sensor.txt:1\n  21 °C\n✗ Read barometer\n  there is no barometer\n",
+            '  hello.py  +1 -1\n  @@ -1 +1 @@\n  -print("hello")\n  +print("hello, world")\n  new.py  +1 -0\n',
+            "✓ Count to three\n",
+            "[x] Look\n[x] Think\n[x] Act\n",
+        ):
+            assert expected in screen
+        assert screen.index("┊ Let me") < screen.index("✓ Read thermo") < screen.index("[x] Look")
+        assert screen.count("hello **you**") == 1
+        assert screen.count("the turn failed") == 1
+        assert COLOUR.search(window.scrollback("-e"))
+
+
+def test_keys_edit_complete_and_bring_back(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, rows=40) as window:
+        window.shows("Holdfast demo")
+        window.type("first line")
+        window.press("M-Enter")
+        window.type("second line")
+        window.press("Enter")
+        window.until(lambda: window.screen().count("second line") == 2, "no answer")
+        window.press("Up", "Up")
+        window.until(lambda: window.screen().count("first line") == 3, "not brought back")
+        window.press("C-c")
+        window.until(lambda: window.screen().count("first line") == 2, "not forgotten")
+        window.type("/thi")
+        window.shows("Think, then answer")
+        window.press("Tab", "Enter")
+        window.shows("I have thought about it.")
+        window.type("/chat:m")
+        window.shows("Switch the mode, or show which there are")
+        window.press("C-u")
+        window.say("/sleep 0.6")
+        window.shows("working")
+        window.say("and then this")
+        window.shows("… then: and then this")
+        window.until(lambda: window.screen().count("and then this") == 2, "what was said meanwhile was not answered")
+
+
+def test_modes_models_and_options_are_switched(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, rows=50) as window:
+        window.shows("Ask · Small")
+        window.say("/chat:mode")  # the demo agent has a /mode of its own
+        window.shows("ask  Ask (now)")
+        window.say("/chat:mode auto")
+        window.shows("Auto · Small")
+        window.say("/model large")
+        window.shows("Auto · Large")
+        window.say("/model huge")
+        window.shows("there is no model huge; there are: small, large")
+        window.say("/option tone pirate")
+        window.shows("Tone: Pirate")
+        window.say("/option verbose true")
+        window.shows("Verbose: on")
+        window.say("/option")
+        window.shows("tone  Tone: pirate")
+        window.shows("verbose  Verbose: true")
+
+
+def test_sessions_are_left_forked_listed_and_resumed(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, rows=60) as window:
+        window.shows("Holdfast demo")
+        window.say("apples")
+        window.until(lambda: window.screen().count("apples") == 2, "no answer")
+        window.say("/fork")
+        window.shows("You go on in a copy")
+        window.say("bananas")
+        window.until(lambda: window.screen().count("bananas") == 2, "no answer")
+        window.say("/new")
+        window.say("cherries")
+        window.until(lambda: window.screen().count("cherries") == 2, "no answer")
+        window.say("/sessions")
+        screen = window.shows("(this one)")
+        rows = re.findall(r"  (sess_\w+)  \d{4}-\d\d-\d\d \d\d:\d\d  (\S+)", screen)
+        assert sorted(title for _, title in rows) == ["apples", "apples", "cherries"]
+        original = rows[2][0]  # the oldest
+        window.press("C-l")
+        window.say(f"/resume {original[:12]}")
+        screen = window.shows("— apples")
+        window.until(lambda: window.screen().count("apples") == 3, "the past is not shown")
+        assert "bananas" not in window.screen()
+        window.say("/resume nonsense")
+        window.shows("cannot restore session nonsense: There is no session 'nonsense'")
+        window.say("/quit")
+        assert window.status() == 0
+        assert f"holdfast chat --resume {original} demo" in window.scrollback()
+
+
+def test_ctrl_c_stops_the_turn_and_a_second_one_leaves(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path) as window:
+        window.shows("Chatty")
+        window.say("/nap")
+        window.shows("◐ Nap")
+        window.shows("Good night.")
+        window.type("half a thought")
+        window.press("C-c")
+        window.shows("— cancelled")
+        window.shows("⊘ Nap · cancelled")
+        window.shows("half a thought")  # stopping the agent does not take away what was being typed
+        window.press("C-u")
+        window.say("are you there?")
+        window.shows("You said: are you there?")
+        window.press("C-c")
+        window.shows("Ctrl-C again to leave")
+        window.press("C-c")
+        assert window.status() == 0
+        assert re.search(r"holdfast chat --resume sess_\w+ \S*chatty.py", window.scrollback())
+
+
+def test_leaving_in_the_middle_of_a_turn_ends_it(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path) as window:
+        window.shows("Chatty")
+        window.say("/nap")
+        window.shows("Good night.")
+        window.press("C-c", "C-c")
+        assert window.status() == 0
+    with chat(CHATTY, "--continue", cwd=tmp_path) as window:
+        window.shows("⊘ Nap · cancelled")
+        window.shows("— cancelled")
+
+
+def test_permission_is_given_by_a_key_that_means_it(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, rows=50) as window:
+        window.shows("Holdfast demo")
+        window.type("/ask")
+        window.press("Enter", "y", "y", "Y")  # typed before anything was asked: no answer
+        window.shows("[n] Reject (Enter)")
+        assert "It flies" not in window.screen()
+        window.press("Enter")
+        window.shows("not allowed")
+        window.shows("yyY")
+        window.press("C-u")
+        window.say("/ask")
+        window.shows("[y] Allow")
+        window.press("x", "Escape")
+        window.until(lambda: window.screen().count("not allowed") == 2, "Escape does not refuse")
+        window.say("/ask")
+        window.shows("[y] Allow")
+        window.press("y")
+        window.shows("It flies.")
+        window.shows("✓ May I launch the rocket? Allow")
+        window.say("/ask")
+        window.shows("[y] Allow")
+        window.press("C-c")
+        window.shows("— cancelled")
+        window.shows_no_more("[y] Allow")
+
+
+def test_forms_are_filled_in_field_by_field_and_without_colours_where_none_are_wanted(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, rows=50, env={"NO_COLOR": "1"}) as window:
+        window.shows("Holdfast demo")
+        window.say("/form")
+        window.shows("Your name (Esc to decline)")
+        window.press("Enter")
+        window.shows("this one is needed")
+        window.say("Ann")
+        window.shows("age (a whole number")
+        window.say("-4")
+        window.shows("it must be at least 0")
+        window.press("C-u")
+        window.say("33")
+        window.shows("2 M")
+        window.say("2")
+        window.shows("Hello, Ann.")
+        window.shows("You answered: name: Ann, age: 33, size: M")
+        window.say("/form")
+        window.shows("Your name (Esc to decline)")
+        window.press("Escape")
+        window.shows("You did not say.")
+        window.say("/diff")
+        window.shows("Two files changed.")
+        assert not COLOUR.search(window.scrollback("-e"))
+
+
+def test_the_window_changes_its_size_while_the_agent_speaks(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, columns=80, rows=24) as window:
+        window.shows("Chatty")
+        window.say("/slowly 200")
+        for word, columns, rows in (("w25", 40, 24), ("w62", 70, 12), ("w102", 25, 10), ("w142", 90, 30)):
+            window.has_shown(f"{word} ")
+            window.resize(columns, rows)
+        window.has_shown("all said")
+        window.shows_no_more("working")
+        text = window.scrollback()
+        assert re.findall(r"w\d+", text[text.index("/slowly") :]) == [f"w{n}" for n in range(200)]
+        assert "working" not in text
+
+
+def test_ten_thousand_lines_are_all_there_and_in_order(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path) as window:
+        window.shows("Chatty")
+        window.say("/lines 10000")
+        window.shows("all said")
+        window.shows_no_more("working")
+        lines = [it for it in window.lines() if it.startswith("line ")]
+        assert lines == [f"line {n}" for n in range(10_000)]
+
+
+@pytest.mark.parametrize("columns", [20, 47])
+def test_text_of_any_width_stays_whole(columns: int, tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, columns=columns, rows=50) as window:
+        window.shows("Chatty")
+        window.say("/wide")
+        window.shows("22")
+        window.shows_no_more("working")
+        lines = [it.rstrip() for it in window.screen().split("\n")]
+        whole = "日本語の文字は二桁の幅があります。" * 4
+        first = next(n for n, it in enumerate(lines) if it.startswith("日本語"))
+        rows = lines[first : lines.index("", first)]
+        assert "".join(rows) == whole
+        assert {len(it) for it in rows[:-1]} == {columns // 2}
+        assert any("👩" in it for it in lines)
+        if columns > 20:
+            table = [it for it in lines if re.fullmatch(r"(名前|東京|x) +(n|1|22)", it)]
+            assert len(table) == 3
+            assert len({_columns(it.rpartition(" ")[0]) for it in table}) == 1
+
+
+def _columns(text: str) -> int:
+    return sum(2 if ord(it) > 0x2E80 else 1 for it in text)
+
+
+def test_a_terminal_that_can_do_nothing_will_do(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, env={"TERM": "dumb"}, rows=40) as window:
+        window.shows("Holdfast demo")
+        window.say("hello **you**")
+        window.until(lambda: window.screen().count("hello **you**") == 3, "no answer")
+        window.say("/ask")
+        window.shows("[y] Allow")
+        window.say("y")
+        window.shows("It flies.")
+        window.say("/sleep 60")
+        window.until(lambda: window.screen().count("/sleep 60") == 2, "not said")
+        window.press("C-c")
+        window.shows("cancelled")
+        window.press("C-d")
+        assert window.status() == 0
+        assert "\x1b" not in window.scrollback("-e")
+
+
+def test_an_agent_of_somebody_else(tmp_path: Path) -> None:
+    other = str(PROGRAMS / "sdk_agent.py")
+    with chat("--", sys.executable, other, cwd=tmp_path, rows=40) as window:
+        window.shows("[1] With a key")
+        window.press("1")
+        window.shows("other 7")
+        window.say("/mode bold")
+        window.shows("Mode: Bold")
+        window.say("what is here")
+        screen = window.shows("[y] Yes, do it")
+        assert '"command": "ls -l"' in screen  # nobody agrees to what is not shown
+        window.press("y")
+        window.shows("That is all.")
+        screen = window.shows("✓ Look around")
+        assert "┊ Well," in screen and "# what" not in screen
+        window.say("/sessions")
+        window.shows("this agent cannot list its sessions")
+        window.press("C-d")
+        assert window.status() == 0
+        assert "To go on" not in window.scrollback()  # it cannot

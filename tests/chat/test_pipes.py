@@ -1,0 +1,128 @@
+"""`holdfast chat` in a pipe: one answer, or one line after the other, and how it exits."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.chat.test_chat import CHATTY, SAID
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def holdfast(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", "holdfast", "chat", *arguments)
+    env = {"HOLDFAST_STORE": str(cwd / "store" / "sessions.db"), "PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"}
+    return subprocess.run(
+        command, cwd=cwd, env=env, input=stdin, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_only_the_answer_is_printed(protocol: str, tmp_path: Path) -> None:
+    done = holdfast("demo", "--print", "--protocol", protocol, cwd=tmp_path, stdin="hi there\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi there\n", "")
+    done = holdfast("demo", "--print", "--prompt", "/tool", "--protocol", protocol, cwd=tmp_path, stdin="not this")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It is 21 °C; the barometer does not answer.\n", "")
+
+
+def test_the_rest_is_told_on_stderr_to_whoever_wants_it(tmp_path: Path) -> None:
+    done = holdfast("demo", "--print", "--verbose", "--prompt", "/tool", cwd=tmp_path)
+    assert done.stdout == "It is 21 °C; the barometer does not answer.\n"
+    assert "✓ Read thermometer · sensor.txt:1\n  21 °C\n" in done.stderr
+    assert re.search(r"^holdfast chat --resume sess_\w+ demo$", done.stderr, re.MULTILINE)
+    assert "\x1b" not in done.stderr
+
+
+def test_permissions_are_denied_unless_allowed(tmp_path: Path) -> None:
+    asked = ("demo", "--print", "--verbose", "--prompt", "/ask")
+    assert "not allowed" in holdfast(*asked, cwd=tmp_path).stderr
+    assert "not allowed" in holdfast(*asked, "--permissions", "ask", cwd=tmp_path, stdin="y\ny\n").stderr
+    assert "It flies." in holdfast(*asked, "--permissions", "allow", cwd=tmp_path).stderr
+
+
+def test_a_turn_that_does_not_end_well_is_an_error(tmp_path: Path) -> None:
+    done = holdfast("demo", "--print", "--prompt", "/fail", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "This will not end well. \n")
+    assert done.stderr.startswith("holdfast: ") and done.stderr.count("\n") == 1
+    done = holdfast(CHATTY, "--print", "--prompt", "/die", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "exited with status 3" in done.stderr and "last words␛]52" in done.stderr
+
+
+def test_hostile_text_in_a_pipe_is_only_text(tmp_path: Path) -> None:
+    done = holdfast(CHATTY, "--print", "--verbose", "--prompt", "/evil", cwd=tmp_path)
+    assert done.returncode == 0
+    for printed in (done.stdout, done.stderr):
+        assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", printed)
+        assert "␛]52;c;ZXZpbA==␇" in printed
+
+
+def test_nobody_reading_the_answer_is_no_reason_to_complain(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m holdfast chat {CHATTY} --print --prompt '/lines 30000' | head -2"
+    env = {"HOLDFAST_STORE": str(tmp_path / "s.db"), "PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.stdout, done.stderr) == ("line 0\nline 1\n", "")
+
+
+def test_lines_of_a_pipe_are_said_one_after_the_other(tmp_path: Path) -> None:
+    done = holdfast("demo", cwd=tmp_path, stdin="one\n\n/ask\ny\n/form\n/plan\n")
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    said = re.findall(f"^{SAID}(.*)$", done.stdout, re.MULTILINE)
+    assert said == ["one", "/ask", "y", "/form", "/plan"]  # what comes from a pipe answers no question
+    assert "not allowed" in done.stdout and "You did not say." in done.stdout and "[x] Act" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_session_is_continued_or_an_error_and_never_silently_new(tmp_path: Path) -> None:
+    done = holdfast("demo", "--print", "--continue", "--prompt", "x", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has no session in" in done.stderr and "begin one without --continue" in done.stderr
+    holdfast("demo", "--print", "--prompt", "/history", cwd=tmp_path)
+    done = holdfast("demo", "--print", "--continue", "--prompt", "/history", cwd=tmp_path)
+    assert done.stdout == "You asked 2 times.\n"
+    done = holdfast("demo", "--continue", cwd=tmp_path)
+    assert done.stdout.count(f"{SAID}/history") == 2
+    session = re.search(r"--resume (sess_\w+)", done.stdout)
+    assert session is not None
+    done = holdfast("demo", "--print", "--resume", session[1][:20], "--prompt", "/history", cwd=tmp_path)
+    assert done.stdout == "You asked 3 times.\n"
+    done = holdfast("demo", "--resume", "nonsense", cwd=tmp_path, stdin="hello\n")
+    assert done.returncode == 1 and "cannot restore session nonsense" in done.stderr and "hello" not in done.stdout
+    (tmp_path / "elsewhere").mkdir()
+    env_store = str(tmp_path / "store" / "sessions.db")
+    done = holdfast("demo", "--store", env_store, "--continue", cwd=tmp_path / "elsewhere")
+    assert done.returncode == 1 and "has no session in" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (("nowhere.py",), 1, "any other agent is given by its command: holdfast chat -- nowhere.py"),
+        (("--", "no-such-program"), 1, "cannot start 'no-such-program'"),
+        (("--",), 2, "name an agent, or give a command"),
+        (("demo", "--", "x"), 2, "name an agent, or give a command"),
+        (("demo", "--continue", "--resume", "x"), 2, "choose one"),
+        (("demo", "--print"), 1, "there is nothing to say"),
+        (("--", "true"), 1, "exited with status 0"),
+        (("--store", "x.db", "--", "true"), 1, "--store is for agents of ours"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_with_what_to_do(arguments: tuple[str, ...], status: int, says: str, tmp_path: Path) -> None:
+    done = holdfast(*arguments, cwd=tmp_path)
+    assert done.returncode == status
+    assert says in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_name_it_is_the_demo_agent_and_says_so(tmp_path: Path) -> None:
+    done = holdfast(cwd=tmp_path, stdin="hello\n")
+    assert "No agent was named, so this is the demo agent" in done.stdout
+    assert done.stdout.count("hello") == 2

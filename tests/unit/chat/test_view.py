@@ -1,0 +1,238 @@
+"""Events in, blocks out: what is finished when, and in which order."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.chat.view import View
+from holdfast.model import History, event_from, text_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def see(view: View, update: str, /, **members: Any) -> list[Block]:
+    return list(view.see(event_from({"sessionUpdate": update, **members})))
+
+
+def say(view: View, text: str, message: str = "m", kind: str = "agent_message_chunk") -> list[Block]:
+    return list(view.see(text_event(kind, message, text)))
+
+
+def call(view: View, key: str = "c", **members: Any) -> list[Block]:
+    return see(view, "tool_call_update", toolCallId=key, **members)
+
+
+def content(view: View, text: str, key: str = "c") -> list[Block]:
+    block = {"type": "content", "content": {"type": "text", "text": text}}
+    return see(view, "tool_call_content_chunk", toolCallId=key, content=block)
+
+
+def end(view: View, reason: str = "end_turn") -> list[Block]:
+    return see(view, "state_update", state="idle", stopReason=reason)
+
+
+def said(blocks: Iterable[Block]) -> list[str]:
+    return [it.part.text for it in blocks if isinstance(it, Said)]
+
+
+def test_text_is_given_part_by_part_and_the_rest_is_live() -> None:
+    view = View()
+    assert said(say(view, "One.\n\nTw")) == ["One."]
+    assert said(view.live()) == ["Tw"]
+    assert say(view, "o.") == []
+    assert said(view.live()) == ["Two."]
+    assert said(end(view)) == ["Two."]
+    assert list(view.live()) == []
+
+
+def test_a_thought_is_told_apart_and_ends_where_the_answer_begins() -> None:
+    view = View()
+    assert say(view, "Hm.", "t", "agent_thought_chunk") == []
+    (thought,) = say(view, "Yes.")
+    assert isinstance(thought, Said) and thought.thought and thought.first
+    (answer,) = end(view)
+    assert isinstance(answer, Said) and not answer.thought and answer.first
+
+
+def test_a_tool_call_is_live_until_it_ends_and_given_once() -> None:
+    view = View()
+    assert call(view, title="Look", kind="read", status="in_progress", locations=[{"path": "/a", "line": 2}]) == []
+    assert list(view.live()) == [Call("Look", "read", "in_progress", ("/a:2",))]
+    assert content(view, "found") == []
+    (live,) = view.live()
+    assert isinstance(live, Call) and [it.text for it in live.pieces] == ["found"]
+    (done,) = call(view, status="completed")
+    assert isinstance(done, Call) and done.status == "completed" and [it.text for it in done.pieces] == ["found"]
+    assert list(view.live()) == end(view) == []
+
+
+def test_what_is_said_before_a_tool_call_is_given_before_it() -> None:
+    view = View()
+    say(view, "I will look.")
+    assert said(call(view, title="Look", status="in_progress")) == ["I will look."]
+
+
+def test_a_tool_call_that_ends_while_the_agent_speaks_does_not_break_the_sentence() -> None:
+    view = View()
+    call(view, title="Look", status="in_progress")
+    assert say(view, "While it ") == []
+    assert call(view, status="completed") == []
+    assert say(view, "runs.") == []
+    first, second = end(view)
+    assert said([first]) == ["While it runs."]
+    assert isinstance(second, Call) and second.status == "completed"
+
+
+def test_tool_calls_side_by_side_are_given_as_they_end() -> None:
+    view = View()
+    for key in "ab":
+        call(view, key, title=key, status="in_progress")
+    assert [it.title for it in call(view, "b", status="failed") if isinstance(it, Call)] == ["b"]
+    assert [it.title for it in call(view, "a", status="completed") if isinstance(it, Call)] == ["a"]
+
+
+def test_a_tool_call_that_has_more_to_show_after_its_end_is_given_again() -> None:
+    view = View()
+    call(view, title="Look", status="completed")
+    assert call(view, status="completed") == []
+    (again,) = content(view, "late")
+    assert isinstance(again, Call) and [it.text for it in again.pieces] == ["late"]
+
+
+def test_a_tool_call_that_never_ends_is_given_with_the_turn() -> None:
+    view = View()
+    call(view, title="Look")
+    (block, note) = end(view, "cancelled")
+    assert block == Call("Look", "", "pending")
+    assert note == Note("cancelled", tone="end")
+
+
+def test_what_a_command_prints_is_shown_in_its_tool_call() -> None:
+    view = View()
+    call(view, title="Run", status="in_progress")
+    see(view, "tool_call_content_chunk", toolCallId="c", content={"type": "terminal", "terminalId": "t"})
+    see(view, "terminal_update", terminalId="t", command="make")
+    for n in range(1000):
+        see(view, "terminal_output_chunk", terminalId="t", data=b64encode(b"\x1b[32mline %d\x1b[0m\r\n" % n).decode())
+    (live,) = view.live()
+    assert (
+        isinstance(live, Call) and live.pieces[0].text.endswith("line 999") and "line 10\n" not in live.pieces[0].text
+    )
+    (done,) = call(view, status="completed")
+    assert isinstance(done, Call)
+    assert done.pieces[0].text == "\n".join(f"line {n}" for n in range(1000))
+
+
+def test_a_plan_is_live_until_it_is_carried_out_or_the_turn_ends() -> None:
+    view = View()
+
+    def plan(*status: str) -> list[Block]:
+        entries = [{"content": f"step {n}", "status": it, "priority": "low"} for n, it in enumerate(status)]
+        return see(view, "plan_update", plan={"type": "items", "planId": "p", "entries": entries})
+
+    assert plan("completed", "in_progress") == []
+    (live,) = view.live()
+    assert isinstance(live, Plan) and [it.label for it in live.pieces] == ["completed", "in_progress"]
+    (done,) = plan("completed", "completed")
+    assert isinstance(done, Plan)
+    assert end(view) == []
+    assert plan("pending") == []
+    assert [type(it) for it in end(view)] == [Plan]
+
+
+def test_the_users_own_words_are_not_repeated_and_those_of_others_are_shown() -> None:
+    view = View()
+    assert view.prompted("hello") == Prompt("hello")
+    assert see(view, "user_message", messageId="u", content=[{"type": "text", "text": "hello"}]) == []
+    assert say(view, "Hi.") == []
+    assert say(view, "from another window", "v", "user_message_chunk")[0] == Said(said_part("Hi."), first=True)
+    assert end(view) == [Prompt("from another window")]
+
+
+def said_part(text: str) -> Any:
+    (block,) = [*say(view := View(), text), *view.finish()]
+    assert isinstance(block, Said)
+    return block.part
+
+
+def test_a_message_that_is_told_whole_is_shown_as_far_as_it_is_new() -> None:
+    view = View()
+    say(view, "One")
+    assert see(view, "agent_message", messageId="m", content=[{"type": "text", "text": "One"}]) == []
+    assert see(view, "agent_message", messageId="m", content=[{"type": "text", "text": "One two"}]) == []
+    assert said(view.live()) == ["One two"]
+    first, note = see(view, "agent_message", messageId="m", content=[{"type": "text", "text": "Other"}])
+    assert said([first]) == ["One two"]
+    assert isinstance(note, Note)
+    assert said(end(view)) == ["Other"]
+
+
+def test_what_is_no_text_is_shown_between_the_text() -> None:
+    view = View()
+    say(view, "See: ")
+    image = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
+    text, shown = see(view, "agent_message_chunk", messageId="m", content=image)
+    assert said([text]) == ["See:"]
+    assert isinstance(shown, Shown) and shown.piece.kind == "image"
+
+
+@pytest.mark.parametrize(
+    ("reason", "tone"), [("cancelled", "end"), ("max_tokens", "warning"), ("refusal", "warning"), ("error", "error")]
+)
+def test_how_a_turn_ended_is_told_once(reason: str, tone: str) -> None:
+    view = View()
+    (note,) = see(view, "_holdfast/turn_end", reason=reason)
+    assert isinstance(note, Note) and note.tone == tone
+    assert end(view, reason) == []
+    (note,) = end(view, reason)
+    assert isinstance(note, Note) and note.tone == tone
+
+
+def test_notices_and_compactions_are_told() -> None:
+    view = View()
+    assert see(view, "notice", severity="error", title="Oh", description="no") == [Note("Oh", "no", "error")]
+    assert see(view, "compaction_update", compactionId="k", status="in_progress") == []
+    assert len(list(view.live())) == 1
+    assert see(view, "compaction_update", compactionId="k", status="completed") == [
+        Note("What was said so far was summed up")
+    ]
+    assert list(view.live()) == []
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    view = View()
+    for kind in ("_something", "usage_update", "session_info_update", "available_commands_update", "state_update"):
+        assert see(view, kind, state="running", used=1, size=2, availableCommands=[]) == []
+
+
+def test_a_past_is_shown_in_its_order() -> None:
+    history = History()
+    for update in (
+        {"sessionUpdate": "user_message", "messageId": "u", "content": [{"type": "text", "text": "do it"}]},
+        {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "p", "entries": [{"content": "x"}]}},
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Look", "status": "completed"},
+        {"sessionUpdate": "agent_message", "messageId": "m", "content": [{"type": "text", "text": "Done.\n\nAll."}]},
+        {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"},
+        {"sessionUpdate": "user_message", "messageId": "v", "content": [{"type": "text", "text": "again"}]},
+    ):
+        history.apply(event_from(update))
+    blocks = list(View().replay(history))
+    assert [type(it) for it in blocks] == [Prompt, Plan, Call, Said, Said, Note, Prompt]
+
+
+def test_a_very_long_answer_takes_time_in_proportion() -> None:
+    view = View()
+    count = 0
+    for n in range(150_000):  # as if 600 kB came in small pieces; in quadratic time this would not end
+        count += len(say(view, "word" if n % 20 else "\n"))
+        if n % 50 == 0:
+            list(view.live())
+    for _ in range(50_000):
+        count += len(say(view, "word"))
+    count += len(end(view))
+    assert count > 30
