@@ -155,9 +155,7 @@ class Turn:
         An answer the user gives for ever is remembered, for this session, under `remember` (the question itself
         unless said otherwise).
         """
-        about: Update = (
-            {"toolCallId": call.id, "title": call.title} if call else {"toolCallId": new_id("call"), "title": question}
-        )
+        about: Update = {"toolCallId": call.id, "title": call.title} if call else {}
         permission = Permission(question, about, subject=remember or question)
         chosen = permission.chosen(await self._turn.ask(permission))
         return chosen is not None and chosen.kind.startswith("allow")

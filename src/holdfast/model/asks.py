@@ -26,7 +26,11 @@ ALLOW_OR_REJECT = (
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """May the agent do this? `call` is the tool call it is about, as an update; `subject` names what is remembered."""
+    """Asks whether the agent may do something.
+
+    `call` is what is known of the tool call it is about, empty where it is about none; `subject` names what is
+    remembered.
+    """
 
     title: str
     call: dict[str, Any]

@@ -9,6 +9,7 @@ from tests.support.clients import comparable, demo, said
 from tests.support.updates import encoded
 
 import holdfast
+from holdfast import Agent, Turn
 from holdfast.demo import agent as demo_agent
 
 if TYPE_CHECKING:
@@ -69,6 +70,21 @@ async def test_who_watched_and_who_loads_later_hold_the_same_history(protocol: P
         assert watched(agent, loaded) == live
         assert ("agent_message", "hello \U0001f600") in said(loaded.history)
         assert ("agent_message", "Hello, Ada.") in said(loaded.history)
+
+
+@versions
+async def test_a_question_that_is_about_no_tool_call_leaves_none_behind(protocol: ProtocolChoice) -> None:
+    asking = Agent("asking", version="1")
+
+    @asking.prompt
+    async def answer(turn: Turn) -> None:
+        await turn.say(str(await turn.allow("May I?")))
+
+    async with holdfast.connect(asking, protocol=protocol, permissions="allow") as agent:
+        session = await agent.new_session()
+        assert await session.ask_text("go on") == "True"
+        assert [it.entity for it in session.history] == ["user_message", "agent_message"]
+        assert watched(agent, await agent.load(session.id)) == watched(agent, session)
 
 
 @pytest.mark.requirement("B19")

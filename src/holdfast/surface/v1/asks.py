@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from holdfast.errors import InvalidParams
-from holdfast.model import Answer, Elicitation, Filled, Permission, PermissionOption
+from holdfast.model import Answer, Elicitation, Filled, Permission, PermissionOption, new_id
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -30,7 +30,7 @@ class Asks:
         if isinstance(question, Permission):
             return "session/request_permission", {
                 "sessionId": session_id,
-                "toolCall": {**question.call, "title": question.title},
+                "toolCall": {"toolCallId": new_id("call"), **question.call, "title": question.title},
                 "options": [{"optionId": it.id, "name": it.name, "kind": it.kind} for it in question.options],
             }
         if question.mode in self.modes:

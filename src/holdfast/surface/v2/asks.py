@@ -28,12 +28,14 @@ class Asks:
     def request(self, session_id: str, question: Question) -> tuple[str, Update] | None:
         """Say which request asks a question; None where this client cannot be asked."""
         if isinstance(question, Permission):
-            return "session/request_permission", {
+            params: Update = {
                 "sessionId": session_id,
                 "title": question.title,
-                "subject": {"type": "tool_call", "toolCall": question.call},
                 "options": [{"optionId": it.id, "name": it.name, "kind": it.kind} for it in question.options],
             }
+            if question.call:
+                params["subject"] = {"type": "tool_call", "toolCall": question.call}
+            return "session/request_permission", params
         if question.mode in self.modes:
             return "elicitation/create", {"sessionId": session_id, **question.params}
         return None

@@ -1,0 +1,141 @@
+"""A history as Markdown, and an update in one line: for people."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.clients import folded
+
+from holdfast.model import event_from
+
+if TYPE_CHECKING:
+    from holdfast.model import Update
+
+
+def text(words: str) -> Update:
+    return {"type": "text", "text": words}
+
+
+def call(**members: Any) -> Update:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": "c", **members}
+
+
+def message(kind: str, *blocks: Update) -> Update:
+    return {"sessionUpdate": kind, "messageId": kind, "content": list(blocks)}
+
+
+STORY: list[Update] = [
+    {"sessionUpdate": "session_info_update", "title": "A day"},
+    message("user_message", text("How warm?"), {"type": "resource_link", "name": "map", "uri": "file:///m"}),
+    message("agent_thought", text("Well.\n\nWell.")),
+    call(title="Read\nit", kind="read", status="completed", content=[{"type": "content", "content": text("21 °C")}]),
+    {
+        "sessionUpdate": "terminal_update",
+        "terminalId": "t",
+        "command": "ls",
+        "output": {"data": b64encode(b"a ``` b\n").decode()},
+        "exitStatus": {"exitCode": 2},
+    },
+    {**call(content=[{"type": "terminal", "terminalId": "t"}]), "toolCallId": "d"},
+    {
+        "sessionUpdate": "plan_update",
+        "plan": {"type": "items", "planId": "p", "entries": [{"content": "Rest", "status": "completed"}]},
+    },
+    message("agent_message", text("It is warm."), {"type": "image", "data": "", "mimeType": "image/png"}),
+    {"sessionUpdate": "_mine", "x": 1},
+    {"sessionUpdate": "_holdfast/turn_end", "reason": "cancelled"},
+]
+
+MARKDOWN = """\
+# A day
+
+## User
+
+How warm?
+
+[map](<file:///m>)
+
+## Agent
+
+> Well.
+>
+> Well.
+
+**Read it** (read, completed)
+
+```
+21 °C
+```
+
+**d**
+
+````console
+$ ls
+a ``` b
+(exit status 2)
+````
+
+- [x] Rest
+
+It is warm.
+
+*(image, image/png)*
+
+```json
+{
+  "sessionUpdate": "_mine",
+  "x": 1
+}
+```
+
+*The turn ended: cancelled*
+"""
+
+
+def test_a_history_can_be_read() -> None:
+    assert folded(map(event_from, STORY)).markdown() == MARKDOWN
+    assert folded([]).markdown() == ""
+
+
+def test_a_change_is_shown_as_a_patch_where_there_is_one() -> None:
+    patch = {"format": "git_patch", "text": "--- a\n+++ b\n"}
+    for shown, expected in (
+        ({"type": "diff", "changes": [], "patch": patch, "path": "/f", "newText": "x"}, "```diff\n--- a\n+++ b\n```"),
+        ({"type": "diff", "path": "/f", "newText": "x\n"}, "`/f` becomes\n\n```\nx\n```"),
+        ({"type": "diff", "changes": [{"operation": "delete", "path": "/f"}]}, "- delete `/f`"),
+        ({"type": "_mine"}, "*(_mine)*"),
+    ):
+        assert folded([event_from(call(title="Edit", content=[shown]))]).markdown() == (
+            f"## Agent\n\n**Edit**\n\n{expected}\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("update", "line"),
+    [
+        (message("agent_message", text("a\nb"), text("c")), "agent_message: a b c"),
+        ({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": text("")}, "agent_message_chunk"),
+        (call(title="Read", status="completed"), "tool_call_update: Read, completed"),
+        (call(content=[{"type": "content", "content": text("21")}]), "tool_call_update: c, 21"),
+        ({"sessionUpdate": "state_update", "state": "running"}, "state_update: running"),
+        ({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}, "state_update: idle (end_turn)"),
+        ({"sessionUpdate": "usage_update", "used": 1, "size": 2}, "usage_update: 1 of 2"),
+        (STORY[6], "plan_update: Rest (completed)"),
+        (STORY[4], "terminal_update: ls"),
+        (STORY[0], "session_info_update: A day"),
+        (
+            {"sessionUpdate": "config_option_update", "configOptions": [{"configId": "mode", "currentValue": "a"}, 7]},
+            "config_option_update: mode = a, = None",
+        ),
+        (
+            {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "help"}]},
+            "available_commands_update: /help",
+        ),
+        (message("user_message", text("\x1b[31mred\x07")), "user_message: �[31mred�"),
+        (message("user_message", text("x" * 500)), f"user_message: {'x' * 185}…"),
+    ],
+)
+def test_an_update_can_be_printed(update: Update, line: str) -> None:
+    assert str(event_from(update)) == line
