@@ -26,6 +26,8 @@ def message(kind: str, *blocks: Update) -> Update:
     return {"sessionUpdate": kind, "messageId": kind, "content": list(blocks)}
 
 
+PATCH = {"format": "git_patch", "text": "--- a\n+++ b\n"}
+
 STORY: list[Update] = [
     {"sessionUpdate": "session_info_update", "title": "A day"},
     message("user_message", text("How warm?"), {"type": "resource_link", "name": "map", "uri": "file:///m"}),
@@ -49,67 +51,79 @@ STORY: list[Update] = [
 ]
 
 MARKDOWN = """\
-# A day
+## You
 
-## User
+> How warm?
 
-How warm?
+map: file:///m
 
-[map](<file:///m>)
-
-## Agent
+## Agent, thinking
 
 > Well.
 >
 > Well.
 
-**Read it** (read, completed)
+## Tool: Read it (read, completed)
 
 ```
 21 °C
 ```
 
-**d**
+## Terminal: ls (exited with 2)
 
-````console
-$ ls
+````
 a ``` b
-(exit status 2)
 ````
 
-- [x] Rest
+## Tool: d
 
-It is warm.
+*Terminal t*
 
-*(image, image/png)*
+## Plan
+
+- ☑ Rest
+
+## Agent
+
+> It is warm.
+
+*Image: image/png*
+
+## Other: \\_mine
 
 ```json
 {
-  "sessionUpdate": "_mine",
   "x": 1
 }
 ```
 
-*The turn ended: cancelled*
+## Note: The turn was cancelled
 """
 
 
 def test_a_history_can_be_read() -> None:
-    assert folded(map(event_from, STORY)).markdown() == MARKDOWN
-    assert folded([]).markdown() == ""
+    assert folded(map(event_from, STORY)).markdown().rstrip() == MARKDOWN.rstrip()
+    assert not folded([]).markdown().strip()
 
 
-def test_a_change_is_shown_as_a_patch_where_there_is_one() -> None:
-    patch = {"format": "git_patch", "text": "--- a\n+++ b\n"}
-    for shown, expected in (
-        ({"type": "diff", "changes": [], "patch": patch, "path": "/f", "newText": "x"}, "```diff\n--- a\n+++ b\n```"),
-        ({"type": "diff", "path": "/f", "newText": "x\n"}, "`/f` becomes\n\n```\nx\n```"),
-        ({"type": "diff", "changes": [{"operation": "delete", "path": "/f"}]}, "- delete `/f`"),
-        ({"type": "_mine"}, "*(_mine)*"),
-    ):
-        assert folded([event_from(call(title="Edit", content=[shown]))]).markdown() == (
-            f"## Agent\n\n**Edit**\n\n{expected}\n"
-        )
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (
+            {"type": "diff", "changes": [], "patch": PATCH, "path": "/f", "newText": "x"},
+            "```diff\n--- a\n+++ b\n```",
+        ),
+        (
+            {"type": "diff", "path": "/f", "newText": "x\n"},
+            "```diff\n--- /dev/null\n+++ /f\n@@ -0,0 +1 @@\n+x\n```",
+        ),
+        ({"type": "diff", "changes": [{"operation": "delete", "path": "/f"}]}, "*delete: /f*"),
+        ({"type": "_mine"}, '```json\n{\n  "type": "_mine"\n}\n```'),
+    ],
+)
+def test_a_change_is_shown_as_a_patch_where_there_is_one(shown: Update, expected: str) -> None:
+    told = folded([event_from(call(title="Edit", content=[shown]))]).markdown()
+    assert told.rstrip("\n") == f"## Tool: Edit\n\n{expected}"
 
 
 @pytest.mark.parametrize(
