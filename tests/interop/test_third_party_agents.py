@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,13 +106,12 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    for name in os.environ:
+    for name in list(os.environ):
         if name.startswith("KIMI_"):  # whoever runs this may use it too
             monkeypatch.delenv(name)
     return Stage(tmp_path)
 
 
-@pytest.mark.requirement("A8", "C2", "C5", "C8")
 async def test_kimi_code_can_be_driven(stage: Stage) -> None:
     before = descendants()
     async with asyncio.timeout(2 * PATIENCE), ModelServer(SCRIPT) as model:
@@ -213,7 +213,8 @@ def tool_calls(session: ClientSession) -> list[Entry]:
 def descendants(pid: int | None = None) -> set[int]:
     """Find all processes that come from this one."""
     found: set[int] = set()
-    for thread in Path(f"/proc/{pid or os.getpid()}/task").iterdir():
-        for child in map(int, (thread / "children").read_text().split()):
-            found |= {child, *descendants(child)}
+    with suppress(FileNotFoundError, ProcessLookupError):  # one that ends meanwhile
+        for thread in Path(f"/proc/{pid or os.getpid()}/task").iterdir():
+            for child in map(int, (thread / "children").read_text().split()):
+                found |= {child, *descendants(child)}
     return found
