@@ -123,6 +123,16 @@ async def test_a_server_that_exits_at_start_is_quoted_without_its_secrets(caplog
 
 
 @pytest.mark.requirement("E3")
+async def test_a_server_that_greets_and_goes_is_noticed_although_nobody_calls() -> None:
+    async with toolbox(hostile("brief")) as box:
+        async with asyncio.timeout(PATIENCE):
+            while not box.failures:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert "exited with status 4" in (box.failures[0].reason or "")
+        assert [it.state for it in box.servers] == ["failed"]
+
+
+@pytest.mark.requirement("E3")
 async def test_of_much_that_a_server_said_before_it_failed_the_end_is_quoted() -> None:
     async with toolbox(hostile("stderr", "exit")) as box:
         (status,) = await box.ready()
