@@ -123,6 +123,16 @@ async def test_a_server_that_exits_at_start_is_quoted_without_its_secrets(caplog
 
 
 @pytest.mark.requirement("E3")
+async def test_a_server_that_greets_and_goes_is_noticed_although_nobody_calls() -> None:
+    async with toolbox(hostile("brief")) as box:
+        async with asyncio.timeout(PATIENCE):
+            while not box.failures:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert "exited with status 4" in (box.failures[0].reason or "")
+        assert [it.state for it in box.servers] == ["failed"]
+
+
+@pytest.mark.requirement("E3")
 async def test_of_much_that_a_server_said_before_it_failed_the_end_is_quoted() -> None:
     async with toolbox(hostile("stderr", "exit")) as box:
         (status,) = await box.ready()
@@ -458,7 +468,9 @@ async def test_closing_leaves_no_process(file: Path, manners: tuple[str, ...]) -
 @pytest.mark.requirement("E5")
 async def test_closing_does_not_wait_for_a_server_to_be_ready(file: Path) -> None:
     """It ends when its input does, and neither time nor patience is lost."""
-    async with toolbox(hostile("silent", MARKS=str(file)), limits=QUICK._replace(stop=10 * PATIENCE)):
+    async with toolbox(
+        hostile("silent", MARKS=str(file)), limits=QUICK._replace(start=10 * PATIENCE, stop=10 * PATIENCE)
+    ):
         await marked(file, 1)
     assert all_dead(file) == 1
 

@@ -1,6 +1,6 @@
 """An MCP server, by hand, that behaves as it is told. Its tools are the same however it behaves.
 
-    mcp_server.py [silent|exit|garbage|gush|stderr|deaf|family|modern] …
+    mcp_server.py [silent|exit|brief|garbage|gush|stderr|deaf|family|modern] …
 
 With `MARKS` in its environment it appends its pid, and those of its children, to that file, a line each; with `HEARD`
 the methods of all that it is told or asked.
@@ -112,6 +112,8 @@ def hear(message: dict[str, Any]) -> None:
             version = message["params"]["protocolVersion"]
             info = {"name": "hostile", "version": "0"}
             answer(message["id"], {"protocolVersion": version, "capabilities": offers, "serverInfo": info})
+            if "brief" in MANNERS:
+                os._exit(4)
         case "tools/list":
             tools = [{"name": it, "inputSchema": {"type": "object"}} for it in TOOLS]
             half = tools[:5] if not message.get("params", {}).get("cursor") else tools[5:]
