@@ -69,7 +69,7 @@ async def connect(
             await finish()
 
     try:
-        connection = Connection(peer, await _introduce(peer, services, protocol), services)
+        connection = Connection(peer, await introduce(peer, services, protocol), services)
         yield connection
     finally:
         await _to_the_end(end())
@@ -104,7 +104,7 @@ async def _open(
 async def _nothing_more() -> None: ...
 
 
-async def _introduce(peer: Peer, services: Services, protocol: ProtocolChoice) -> Dialect:
+async def introduce(peer: Peer, services: Services, protocol: ProtocolChoice) -> Dialect:
     """Say who we are, and find out which version the agent speaks (A8)."""
     first = 1 if protocol == 1 else 2
     try:

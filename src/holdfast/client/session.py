@@ -168,13 +168,15 @@ class ClientSession:
 
     def apply(self, events: Sequence[Event]) -> None:
         """Take what happened."""
+        turn = self._current()
         for event in events:
             self.history.apply(event)
             if event.kind == "state_update":
                 self._state = event.update().get("state") or "idle"
-            for feed in self._feeds:
-                feed.put(event)
-            if (turn := self._current()) is not None:
+            if self._feeds:
+                for feed in self._feeds:
+                    feed.put(event)
+            if turn is not None:
                 turn.see(event)
 
     async def settle(self) -> None:

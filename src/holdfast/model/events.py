@@ -69,9 +69,12 @@ def event_from(update: Update, body: bytes | None = None) -> Event:
         content = update["content"]
         if content.get("type") == "text" and len(content) == 2:
             text = content["text"]
-    if body is None or b"\n" in body:
-        body = _encode(update)
-    return Event(kind, key, body, text)
+    return Event(kind, key, _encode(update) if body is None else in_one_line(body), text)
+
+
+def in_one_line(body: bytes) -> bytes:
+    """Write JSON that may have been laid out for readers so that it is one line."""
+    return msgspec.json.format(body, indent=-1) if b"\n" in body else body
 
 
 def key_of(update: Update, rule: Rule) -> str:
