@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from holdfast.model.kinds import OPAQUE, RULES
-from holdfast.model.wording import one_line
 
 if TYPE_CHECKING:
     from holdfast.model.kinds import Rule
@@ -38,7 +37,9 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return msgspec.json.decode(self.body)
 
     def __str__(self) -> str:
-        return one_line(self.update())
+        from holdfast.model.wording import in_brief  # noqa: PLC0415  (an agent never needs it)
+
+        return in_brief(self.update())
 
 
 class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):
