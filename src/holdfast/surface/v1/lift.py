@@ -66,16 +66,13 @@ class Lifting:
         """Make events of an update as it came; refuse one that is not what it says it is."""
         try:
             chunk = _decode_text(raw)
-        except msgspec.ValidationError:
+        except msgspec.DecodeError:
             pass
         else:
             return (self._text(chunk, raw),)
-        update: Any = _decode(raw)
-        if not isinstance(update, dict) or not isinstance(kind := cast("Update", update).get("sessionUpdate"), str):
-            raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
-        if kind in CHUNKS:
-            return self._chunk(kind, cast("Update", update))
-        return self._other(kind, cast("Update", update), raw)
+        update = _object(raw)
+        kind: str = update["sessionUpdate"]
+        return self._chunk(kind, update) if kind in CHUNKS else self._other(kind, update, raw)
 
     # Turns
 
@@ -246,3 +243,14 @@ def _checked(update: Update, raw: bytes | None = None) -> Event:
     except UsageError as e:
         raise InvalidParams(str(e)) from None
     return event_from(update, raw)
+
+
+def _object(raw: bytes) -> Update:
+    """Read an update of whatever kind; numbers exist that JSON can write and nobody can read."""
+    try:
+        update: Any = _decode(raw)
+    except msgspec.DecodeError as e:
+        raise InvalidParams(f"An update cannot be read: {e}") from None
+    if not isinstance(update, dict) or not isinstance(cast("Update", update).get("sessionUpdate"), str):
+        raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
+    return cast("Update", update)

@@ -41,14 +41,11 @@ class Lifting:
         """Make events of an update as it came; refuse one that is not what it says it is."""
         try:
             chunk = _decode_text(raw)
-        except msgspec.ValidationError:
+        except msgspec.DecodeError:
             pass
         else:
             return (Event(chunk.session_update, chunk.message_id, in_one_line(raw), chunk.content.text),)
-        update: Any = _decode(raw)
-        if not isinstance(update, dict) or not isinstance(cast("Update", update).get("sessionUpdate"), str):
-            raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
-        return (_checked(cast("Update", update), raw),)
+        return (_checked(_object(raw), raw),)
 
     # Turns: the agent tells all of them by itself
 
@@ -100,3 +97,14 @@ def _checked(update: Update, raw: bytes | None = None) -> Event:
     except UsageError as e:
         raise InvalidParams(str(e)) from None
     return event_from(update, raw)
+
+
+def _object(raw: bytes) -> Update:
+    """Read an update of whatever kind; numbers exist that JSON can write and nobody can read."""
+    try:
+        update: Any = _decode(raw)
+    except msgspec.DecodeError as e:
+        raise InvalidParams(f"An update cannot be read: {e}") from None
+    if not isinstance(update, dict) or not isinstance(cast("Update", update).get("sessionUpdate"), str):
+        raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
+    return cast("Update", update)
