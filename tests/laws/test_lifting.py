@@ -205,6 +205,13 @@ def test_what_is_not_what_it_says_it_is_is_refused_and_nothing_else_goes_wrong(m
         assert all(len(str(it)) <= 200 and str(it).isprintable() for it in events)
 
 
+def test_a_number_that_nobody_can_read_is_refused() -> None:
+    for raw in (b'{"sessionUpdate":"_mine","x":1e999}', b'{"sessionUpdate":"_mine","x":"\\ud800"}'):
+        for lifting in (lift1.Lifting(), lift2.Lifting()):
+            with pytest.raises(InvalidParams):
+                lifting.lift(raw)
+
+
 @given(anything)
 def test_an_update_that_does_not_say_what_it_is_is_refused(value: object) -> None:
     for lifting in (lift1.Lifting(), lift2.Lifting()):

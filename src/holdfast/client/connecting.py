@@ -30,9 +30,6 @@ LIMITS = Limits(linger=0.1, end_grace=1.0, flush=0.3)
 PATIENCE = 2.0
 """An agent has so many seconds to exit once its input has ended, and as many again once it is asked to terminate."""
 
-REFUSED = frozenset({-32022, -32600, -32602})
-"""How agents of version 1 refuse to be asked for version 2, those that do not simply answer in theirs."""
-
 
 @asynccontextmanager
 async def connect(
@@ -69,7 +66,7 @@ async def connect(
             await finish()
 
     try:
-        connection = Connection(peer, await _introduce(peer, services, protocol), services)
+        connection = Connection(peer, await introduce(peer, services, protocol), services)
         yield connection
     finally:
         await _to_the_end(end())
@@ -104,13 +101,13 @@ async def _open(
 async def _nothing_more() -> None: ...
 
 
-async def _introduce(peer: Peer, services: Services, protocol: ProtocolChoice) -> Dialect:
+async def introduce(peer: Peer, services: Services, protocol: ProtocolChoice) -> Dialect:
     """Say who we are, and find out which version the agent speaks (A8)."""
     first = 1 if protocol == 1 else 2
     try:
         answer = await _initialize(peer, services, first, both=protocol == "auto")
-    except RemoteError as e:
-        if protocol != "auto" or e.code not in REFUSED:
+    except RemoteError:  # so some agents of version 1 take it that they are asked for version 2
+        if protocol != "auto":
             raise
         answer = await _initialize(peer, services, 1, both=False)
     version = _version(answer)

@@ -48,7 +48,9 @@ class Listed(NamedTuple):
     raw: dict[str, Any]
 
 
-class _Told(msgspec.Struct, rename="camel", gc=False):
+class Told(msgspec.Struct, rename="camel", gc=False):
+    """`session/update`."""
+
     session_id: str
     update: msgspec.Raw
 
@@ -305,7 +307,7 @@ class Connection:
 
     def _routes(self) -> Routes:
         routes = Routes()
-        routes.notification("session/update", self._updated, _Told)
+        routes.notification("session/update", self._updated, Told)
         routes.request("session/request_permission", self._permission, dict[str, Any])
         routes.request("elicitation/create", self._elicitation, dict[str, Any])
         if self.protocol == 1:
@@ -314,7 +316,7 @@ class Connection:
             errands(routes, self._services, self._session)
         return routes
 
-    async def _updated(self, told: _Told) -> None:
+    async def _updated(self, told: Told) -> None:
         session = self._sessions.get(told.session_id)
         raw = bytes(told.update)
         if session is not None:

@@ -111,23 +111,42 @@ class Services:
         return session.files
 
 
+class Ask:
+    """A question that is being answered, until there is an answer or its turn is cancelled."""
+
+    def __init__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._withdrawn = False
+
+    def withdraw(self) -> None:
+        """Let there be no answer."""
+        if not self._withdrawn:
+            self._withdrawn = True
+            self._task.cancel()
+
+    def counts(self) -> bool:
+        """Say, of a cancellation, whether it was only the question that was cancelled, and not the request."""
+        return self._withdrawn and self._task.uncancel() == 0
+
+
 async def _ask(session: ClientSession | None, answering: Awaitable[Any]) -> Any:
-    """Wait for an answer, until the turn is cancelled; None where there is none."""
-    task = asyncio.ensure_future(answering)
-    asking: set[Any] = set() if session is None else session.asking
-    asking.add(task)
+    """Wait for an answer; None where there is none."""
+    ask = Ask()
+    asks: set[Ask] = set() if session is None else session.asks
+    asks.add(ask)
     try:
-        return await task
+        return await answering
     except asyncio.CancelledError:
-        if (current := asyncio.current_task()) is not None and current.cancelling():
+        if not ask.counts():
             raise
-        return None  # the turn is being cancelled, and its questions with it
+        return None
     except Exception:
         log.exception("What should have answered a question of the agent has failed; it counts as no answer")
         return None
     finally:
-        asking.discard(task)
-        task.cancel()
+        asks.discard(ask)
 
 
 def _of_kind(question: Permission, kind: Literal["allow", "reject"]) -> PermissionOption | None:

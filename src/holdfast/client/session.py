@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from holdfast.client.connection import Connection
     from holdfast.client.dialect import Lifting
+    from holdfast.client.services import Ask
     from holdfast.client.terminals import Terminals
     from holdfast.model import Event, Update
     from holdfast.workspace import Files
@@ -44,7 +45,7 @@ class ClientSession:
         """What the agent may read and write, made when it first asks."""
         self.terminals: Terminals | None = None
         """The commands the agent runs here, from the first one on."""
-        self.asking: set[asyncio.Task[Any]] = set()
+        self.asks: set[Ask] = set()
         """Questions of the agent's that are being answered."""
         self.lifting = lifting
         self._connection = connection
@@ -71,7 +72,7 @@ class ClientSession:
         return "\n\n".join(it.text() for it in said if it.entity == "agent_message")
 
     async def cancel(self) -> None:
-        """Stop what the agent does; returns when it has stopped. Nothing happens if it does nothing."""
+        """Stop what the agent does; returns when a turn of ours has stopped. Nothing happens if it does nothing."""
         if (turn := self._current()) is not None:
             self._stop(turn)
             await asyncio.shield(turn.ended)
@@ -168,13 +169,15 @@ class ClientSession:
 
     def apply(self, events: Sequence[Event]) -> None:
         """Take what happened."""
+        turn = self._current()
         for event in events:
             self.history.apply(event)
             if event.kind == "state_update":
                 self._state = event.update().get("state") or "idle"
-            for feed in self._feeds:
-                feed.put(event)
-            if (turn := self._current()) is not None:
+            if self._feeds:
+                for feed in self._feeds:
+                    feed.put(event)
+            if turn is not None:
                 turn.see(event)
 
     async def settle(self) -> None:
@@ -223,8 +226,8 @@ class ClientSession:
             self._give_up_asking()
 
     def _give_up_asking(self) -> None:
-        for task in self.asking:
-            task.cancel()
+        for ask in self.asks:
+            ask.withdraw()
 
     async def _wait_for_end(self, turn: Turn) -> None:
         try:

@@ -98,15 +98,16 @@ class Turn:
             error = e
         except asyncio.CancelledError:
             error = ConnectionLost("the connection was closed")
-            raise
+            if not self._over.cancelled():
+                raise
         finally:
             self.finish(error)
 
     def lost(self, error: Exception) -> None:
         """Note that nothing more will be heard of it."""
+        self.finish(error)
         if not self._over.done():
-            self._over.set_exception(error)
-            self._over.exception()  # seen, even if the turn waits for something else
+            self._over.cancel()
 
     def finish(self, error: Exception | None) -> None:
         """Let everybody know that it is over."""

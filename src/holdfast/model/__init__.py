@@ -8,7 +8,7 @@ the newest protocol version's updates, a superset: what a surface does not know 
 from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
 from holdfast.model.checks import check_update
 from holdfast.model.content import checked_prompt
-from holdfast.model.events import Event, Update, event_from, text_event
+from holdfast.model.events import Event, Update, event_from, in_one_line, text_event
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
@@ -53,6 +53,7 @@ __all__ = [
     "event_from",
     "event_in",
     "fold",
+    "in_one_line",
     "latest",
     "lines_of",
     "new_id",

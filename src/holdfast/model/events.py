@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from holdfast.model.kinds import OPAQUE, RULES
-from holdfast.model.wording import one_line
 
 if TYPE_CHECKING:
     from holdfast.model.kinds import Rule
@@ -38,7 +37,9 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return msgspec.json.decode(self.body)
 
     def __str__(self) -> str:
-        return one_line(self.update())
+        from holdfast.model.wording import in_brief  # noqa: PLC0415  (an agent never needs it)
+
+        return in_brief(self.update())
 
 
 class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):
@@ -69,9 +70,12 @@ def event_from(update: Update, body: bytes | None = None) -> Event:
         content = update["content"]
         if content.get("type") == "text" and len(content) == 2:
             text = content["text"]
-    if body is None or b"\n" in body:
-        body = _encode(update)
-    return Event(kind, key, body, text)
+    return Event(kind, key, _encode(update) if body is None else in_one_line(body), text)
+
+
+def in_one_line(body: bytes) -> bytes:
+    """Write JSON that may have been laid out for readers so that it is one line."""
+    return msgspec.json.format(body, indent=-1) if b"\n" in body else body
 
 
 def key_of(update: Update, rule: Rule) -> str:

@@ -1,8 +1,10 @@
-"""An update in one line, for logs and terminals: what it is, and what it says, without the rest."""
+"""An update in one line, for logs and terminals: what it is, and what it says, without the rest. Safe to show."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.model.plain import one_line
 
 if TYPE_CHECKING:
     from holdfast.model.events import Update
@@ -10,13 +12,12 @@ if TYPE_CHECKING:
 MAX_LENGTH = 200
 
 
-def one_line(update: Update) -> str:
+def in_brief(update: Update) -> str:
     """Say what an update says; never fails, and never takes more than a line."""
-    kind = str(update.get("sessionUpdate"))
     said = _said(update)
-    line = " ".join(f"{kind}: {said}".split()) if said else kind
-    printable = "".join(it if it.isprintable() else "\N{REPLACEMENT CHARACTER}" for it in line[: MAX_LENGTH + 1])
-    return printable if len(printable) <= MAX_LENGTH else f"{printable[: MAX_LENGTH - 1]}…"
+    kind = str(update.get("sessionUpdate"))
+    line = one_line(f"{kind}: {said[: 5 * MAX_LENGTH]}" if said else kind)
+    return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
 
 
 def _said(update: Update) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.support.clients import folded, odd, said
 from tests.support.links import PATIENCE
 from tests.support.wire import wait_for_death
 
-from holdfast.errors import InvalidAnswer, ProcessExited, RemoteError, UsageError
+from holdfast.errors import ConnectionLost, InvalidAnswer, ProcessExited, RemoteError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -276,6 +277,21 @@ async def test_an_agent_that_ignores_a_cancellation_holds_up_nobody_for_long() -
         with pytest.raises(UsageError, match="was asked to stop"):
             await session.ask_text("say more")
         await session.close()
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_whoever_looks_at_a_turn_that_does_not_end_sees_the_end_of_its_session(version: str) -> None:
+    async with odd("ignores cancel", version) as agent:
+        session = await agent.new_session()
+        asking = asyncio.create_task(session.ask_text("wait"))
+        async for update in session.updates():
+            if update.text == "waiting":
+                break
+        with suppress(TimeoutError):  # in version 2 it is asked to close the session, and does not answer
+            async with asyncio.timeout(1):
+                await session.close()
+        with pytest.raises(ConnectionLost, match="the session was closed"):
+            await asking
 
 
 async def test_pieces_without_ids_are_messages_as_one_reads_them() -> None:

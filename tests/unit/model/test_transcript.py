@@ -1,4 +1,4 @@
-"""A history as Markdown, and an update in one line: for people."""
+"""A history as Markdown: for people."""
 
 from __future__ import annotations
 
@@ -124,32 +124,3 @@ def test_a_history_can_be_read() -> None:
 def test_a_change_is_shown_as_a_patch_where_there_is_one(shown: Update, expected: str) -> None:
     told = folded([event_from(call(title="Edit", content=[shown]))]).markdown()
     assert told.rstrip("\n") == f"## Tool: Edit\n\n{expected}"
-
-
-@pytest.mark.parametrize(
-    ("update", "line"),
-    [
-        (message("agent_message", text("a\nb"), text("c")), "agent_message: a b c"),
-        ({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": text("")}, "agent_message_chunk"),
-        (call(title="Read", status="completed"), "tool_call_update: Read, completed"),
-        (call(content=[{"type": "content", "content": text("21")}]), "tool_call_update: c, 21"),
-        ({"sessionUpdate": "state_update", "state": "running"}, "state_update: running"),
-        ({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}, "state_update: idle (end_turn)"),
-        ({"sessionUpdate": "usage_update", "used": 1, "size": 2}, "usage_update: 1 of 2"),
-        (STORY[6], "plan_update: Rest (completed)"),
-        (STORY[4], "terminal_update: ls"),
-        (STORY[0], "session_info_update: A day"),
-        (
-            {"sessionUpdate": "config_option_update", "configOptions": [{"configId": "mode", "currentValue": "a"}, 7]},
-            "config_option_update: mode = a, = None",
-        ),
-        (
-            {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "help"}]},
-            "available_commands_update: /help",
-        ),
-        (message("user_message", text("\x1b[31mred\x07")), "user_message: �[31mred�"),
-        (message("user_message", text("x" * 500)), f"user_message: {'x' * 185}…"),
-    ],
-)
-def test_an_update_can_be_printed(update: Update, line: str) -> None:
-    assert str(event_from(update)) == line

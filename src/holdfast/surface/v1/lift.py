@@ -12,12 +12,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
 from holdfast.errors import InvalidParams, UsageError
-from holdfast.model import Event, check_update, event_from, new_id, text_event
+from holdfast.model import Event, check_update, event_from, in_one_line, new_id, text_event
 from holdfast.surface.v1.options import lift_commands, lift_options, option_of_models, option_of_modes
 
 if TYPE_CHECKING:
@@ -27,9 +27,23 @@ if TYPE_CHECKING:
 
 CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"})
 
+
+class _Text(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _TextChunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """By far the most frequent update, which nobody needs to look at twice."""
+
+    session_update: Literal["agent_message_chunk", "agent_thought_chunk"]
+    content: _Text
+    message_id: str | None = None
+
+
 PLAN = "plan"
 """The id of the one plan there is."""
 
+_decode_text = msgspec.json.Decoder(_TextChunk).decode
 _decode = msgspec.json.Decoder().decode
 
 
@@ -40,7 +54,7 @@ class Lifting:
     """Whether the answer to a prompt ends its turn."""
 
     def __init__(self) -> None:
-        self._message = ""  # the message that a chunk without an id goes on with…
+        self._message: str = ""  # the message that a chunk without an id goes on with…
         self._kind = ""  # …and of what kind its chunks are
         self._calls: set[str] = set()
         self._asked: dict[str, Update] = {}
@@ -50,14 +64,15 @@ class Lifting:
 
     def lift(self, raw: bytes) -> Sequence[Event]:
         """Make events of an update as it came; refuse one that is not what it says it is."""
-        update: Any = _decode(raw)
-        match update:
-            case {"sessionUpdate": kind, "content": content, **rest} if kind in CHUNKS:
-                return self._chunk(kind, content, rest, raw)
-            case {"sessionUpdate": str(kind)}:
-                return self._other(kind, update, raw)
-            case _:
-                raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
+        try:
+            chunk = _decode_text(raw)
+        except msgspec.DecodeError:
+            pass
+        else:
+            return (self._text(chunk, raw),)
+        update = _object(raw)
+        kind: str = update["sessionUpdate"]
+        return self._chunk(kind, update) if kind in CHUNKS else self._other(kind, update, raw)
 
     # Turns
 
@@ -117,26 +132,29 @@ class Lifting:
 
     # Messages
 
-    def _chunk(self, kind: str, content: Any, rest: Update, raw: bytes) -> Sequence[Event]:
-        key = rest.get("messageId")
-        if not isinstance(key, str):
-            if key is not None:
-                raise InvalidParams(f"{kind}: `messageId` must be a string")
-            rest = {name: value for name, value in rest.items() if name != "messageId"}
+    def _text(self, chunk: _TextChunk, raw: bytes) -> Event:
+        kind = chunk.session_update
+        key = self._goes_on(kind, chunk.message_id)
+        if chunk.message_id is None:
+            return text_event(kind, key, chunk.content.text)
+        return Event(kind, key, in_one_line(raw), chunk.content.text)
+
+    def _chunk(self, kind: str, update: Update) -> Sequence[Event]:
+        key: Any = update.get("messageId")
+        if key is not None and not isinstance(key, str):
+            raise InvalidParams(f"{kind}: `messageId` must be a string")
+        if kind == "user_message_chunk" and self._is_echo(update.get("content")):
+            return ()
+        return (_checked({**update, "messageId": self._goes_on(kind, key)}),)
+
+    def _goes_on(self, kind: str, key: str | None) -> str:
+        """Find the message that a chunk belongs to."""
+        if key is None:
             key = self._message if kind == self._kind else new_id("msg")
-        if kind == "user_message_chunk":
-            if self._is_echo(content):
-                return ()
-        else:
+        if kind != "user_message_chunk":
             self._echo = ""
         self._kind, self._message = kind, key
-        match content:
-            case {"type": "text", "text": str(text), **more} if not more and rest.keys() <= {"messageId"}:
-                if rest and b"\n" not in raw:
-                    return (Event(kind, key, raw, text),)
-                return (text_event(kind, key, text),)
-            case _:
-                return (_checked({"sessionUpdate": kind, **rest, "messageId": key, "content": content}),)
+        return key
 
     def _is_echo(self, content: Any) -> bool:
         """Say whether the agent only repeats what it was told; if so, it is said already."""
@@ -225,3 +243,14 @@ def _checked(update: Update, raw: bytes | None = None) -> Event:
     except UsageError as e:
         raise InvalidParams(str(e)) from None
     return event_from(update, raw)
+
+
+def _object(raw: bytes) -> Update:
+    """Read an update of whatever kind; numbers exist that JSON can write and nobody can read."""
+    try:
+        update: Any = _decode(raw)
+    except msgspec.DecodeError as e:
+        raise InvalidParams(f"An update cannot be read: {e}") from None
+    if not isinstance(update, dict) or not isinstance(cast("Update", update).get("sessionUpdate"), str):
+        raise InvalidParams("An update must say what it is: a string as `sessionUpdate`")
+    return cast("Update", update)

@@ -1,0 +1,33 @@
+"""Holdfast's client library on stdio: what comes of a prompt is folded and iterated over. As `ours_client.py` else."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from meter import Meter
+
+from holdfast.client.connecting import introduce
+from holdfast.client.connection import Connection
+from holdfast.client.services import Services
+from holdfast.peer import Peer, Routes
+from holdfast.transport import open_stdio
+
+
+async def main(prompts: list[str]) -> None:
+    meter, services = Meter(), Services()
+    async with Peer(open_stdio(), Routes()) as peer:
+        agent = Connection(peer, await introduce(peer, services, 1), services)
+        session = await agent.new_session("/")
+        for prompt in prompts:
+            handled = 0
+            meter.lap(prompt)
+            async for update in session.prompt(prompt):
+                handled += update.kind == "agent_message_chunk"
+            meter.lap(None)
+            assert handled == int(prompt.partition(" ")[2])
+    meter.report()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
