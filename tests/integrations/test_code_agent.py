@@ -273,8 +273,13 @@ async def test_a_model_that_cannot_be_used_is_a_clear_failure(
     version: int, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    for model, said in (("openai:gpt-5.2", "OPENAI_API_KEY"), ("nobody:nothing", "nobody")):
-        async with serving(coding_agent(Choice((model,)))) as host:
+    for choice, said in (
+        (Choice(("openai:gpt-5.2",)), "OPENAI_API_KEY"),
+        (Choice(("nobody:nothing",)), "nobody"),
+        (Choice(("small",), "localhost:11434"), "must be an address"),
+        (Choice(("small",), "http://local host/"), "must be an address"),
+    ):
+        async with serving(coding_agent(choice)) as host:
             client = await host.client(version)
             session = await client.new(str(project))
             if version == 1:
