@@ -51,7 +51,12 @@ async def _offered(ctx: RunContext[Turn], defs: list[ToolDefinition]) -> list[To
     return [it for it in defs if it.name not in CHANGING] if ctx.deps.session.mode == "ask" else defs
 
 
-coder = Agent(deps_type=Turn, name="holdfast-code", toolsets=[tools.prepared(_offered)])
+coder = Agent(
+    deps_type=Turn,
+    name="holdfast-code",
+    toolsets=[tools.prepared(_offered)],
+    model_settings={"cache": True},  # every step sends the whole conversation again
+)
 
 
 @coder.instructions
