@@ -54,7 +54,7 @@ def play(place: Path, url: str) -> str:
             window.shows("[y] Allow")
             window.press("y")
             window.shows_no_more("[y] Allow")
-        window.shows("the test passes")
+        window.shows("test passes")
         window.shows_no_more("working")
         return window.tmux("capture-pane", "-p", "-e")
 
