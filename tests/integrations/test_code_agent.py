@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from tests.support.acp import conversation, patiently, serving, text
 from tests.support.coding import coding
 from tests.support.mcp import wire
 from tests.support.model_server import Say, calls
+from tests.support.recording import LIKE_OTHERS, judge
 
 from holdfast.code import NO_MODEL, Choice, coding_agent
 
@@ -271,8 +273,13 @@ async def test_a_model_that_cannot_be_used_is_a_clear_failure(
     version: int, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    for model, said in (("openai:gpt-5.2", "OPENAI_API_KEY"), ("nobody:nothing", "nobody")):
-        async with serving(coding_agent(Choice((model,)))) as host:
+    for choice, said in (
+        (Choice(("openai:gpt-5.2",)), "OPENAI_API_KEY"),
+        (Choice(("nobody:nothing",)), "nobody"),
+        (Choice(("small",), "localhost:11434"), "must be an address"),
+        (Choice(("small",), "http://local host/"), "must be an address"),
+    ):
+        async with serving(coding_agent(choice)) as host:
             client = await host.client(version)
             session = await client.new(str(project))
             if version == 1:
@@ -292,3 +299,25 @@ async def test_sessions_of_one_version_go_on_in_the_other(project: Path, tmp_pat
         assert [m["sessionUpdate"] for m in conversation(other.updates())][:2] == ["user_message", "agent_message"]
         assert await other.prompt(it.session, "second") == "end_turn"
         assert [m["content"] for m in it.server.told()] == ["first", "one", "second"]
+
+
+@pytest.mark.requirement("C7")
+@VERSIONS
+async def test_all_that_it_shows_and_asks_is_what_the_official_schemas_want(version: int, project: Path) -> None:
+    script = [
+        Say("Let me look. ", (("read", {"path": "hello.py"}), ("read", {"path": "../no"})), thought="Well. "),
+        calls(EDIT, ("write", {"path": "new.txt", "text": "x"}), ("run", {"command": "echo out; exit 2"})),
+        calls(("no_such_tool", {})),
+        Say("Done.", finish="length"),
+    ]
+    async with coding(version, project, *script) as it:
+        it.answer("allow_once")
+        assert await it.prompt("Everything") == "max_tokens"
+        sent = [message for message in it.client.heard if "method" in message]
+        assert {message["method"] for message in sent} == {"session/update", "session/request_permission"}
+        faults = [fault for message in sent for fault in judge(version, message["method"], encoded(message))]
+        assert faults == []
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    return LIKE_OTHERS.sub(b"1", json.dumps(message).encode())

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from tests.support.acp import conversation, patiently, running, text
+from tests.support.acp import conversation, patiently, running, serving, text
 from tests.support.coding import coding
 from tests.support.links import PATIENCE
 from tests.support.model_server import Fail, ModelServer, Say, calls
 from tests.support.wire import wait_for_death
+
+from holdfast.code import Choice, coding_agent
 
 if TYPE_CHECKING:
     from tests.support.acp import Client, Update
@@ -234,7 +236,8 @@ async def test_after_kill_9_in_the_middle_of_a_tool_the_session_is_loaded_and_go
             await client.until(lambda: begun(client))
             await kill(client)
             await asyncio.to_thread(wait_for_death, [int((project / "pid").read_text())])
-        async with running(store, *arguments, version=version, env=env) as client:
+        async with serving(coding_agent(Choice(("scripted",), server.url)), store) as host:
+            client = await host.client(version)
             told = await replayed(client, session, cwd)
             assert [it["status"] for it in told if it["sessionUpdate"] == "tool_call_update"] == ["completed", "failed"]
             assert await client.prompt(session, "What happened?") == "end_turn"

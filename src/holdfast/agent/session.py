@@ -91,7 +91,7 @@ class Session:
         """The MCP servers its client gave it: their tools, resources and prompts, and how they are doing."""
         return toolbox_of(self._live)
 
-    async def read(self, running: Iterable[Entry] = ()) -> History:
+    async def history(self, running: Iterable[Entry] = ()) -> History:
         """Read all that is stored of the conversation; behind it comes what a running turn has said."""
         stored = self._engine.store.read(self._live.id, self._live.lines)
         blocks = [block async for some in stored for block in some]

@@ -190,7 +190,7 @@ class Turn:
 
     async def history(self) -> History:
         """Read all that was said in the session so far, this turn's prompt included, as its user sees it."""
-        return await self.session.read(self._turn.history)
+        return await self.session.history(self._turn.history)
 
     # For the parts of a turn
 

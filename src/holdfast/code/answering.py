@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from pydantic_ai import Agent, RunContext, UsageLimits, UserError
 from pydantic_ai.models import infer_model
 
 from holdfast.agent import Turn
-from holdfast.code.choice import API_KEY
+from holdfast.code.choice import API_KEY, BASE_URL
 from holdfast.code.tools import CHANGING, tools
 from holdfast.errors import FileRefused, ModelFailed
 from holdfast.integrations.pydantic_ai import respond, thinking_settings
@@ -50,7 +51,12 @@ async def _offered(ctx: RunContext[Turn], defs: list[ToolDefinition]) -> list[To
     return [it for it in defs if it.name not in CHANGING] if ctx.deps.session.mode == "ask" else defs
 
 
-coder = Agent(deps_type=Turn, name="holdfast-code", toolsets=[tools.prepared(_offered)])
+coder = Agent(
+    deps_type=Turn,
+    name="holdfast-code",
+    toolsets=[tools.prepared(_offered)],
+    model_settings={"cache": True},  # every step sends the whole conversation again
+)
 
 
 @coder.instructions
@@ -84,6 +90,8 @@ async def answer(turn: Turn, model: Model) -> None:
 @cache
 def model_for(name: str, base_url: str | None) -> Model:
     """Find a model: with its provider, or by its name at an address; `ModelFailed` says what to set."""
+    if base_url is not None and not re.fullmatch(r"https?://\S+", base_url):
+        raise ModelFailed(f"{BASE_URL} must be an address, as http://localhost:11434/v1, not {base_url[:200]!r}")
     try:
         if base_url is None:
             return infer_model(name)
@@ -93,4 +101,4 @@ def model_for(name: str, base_url: str | None) -> Model:
         provider = OpenAIProvider(base_url=base_url, api_key=os.environ.get(API_KEY) or "none")
         return OpenAIChatModel(name.removeprefix("openai-chat:").removeprefix("openai:"), provider=provider)
     except (UserError, ValueError, ImportError) as e:
-        raise ModelFailed(f"The model {name!r} cannot be used: {redacted(str(e))}") from e
+        raise ModelFailed(f"The model {name[:200]!r} cannot be used: {redacted(str(e))[:1000]}") from e

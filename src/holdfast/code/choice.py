@@ -35,4 +35,4 @@ class Choice(NamedTuple):
 def chosen() -> Choice:
     """Read what the user has set."""
     models = tuple(dict.fromkeys(it.strip() for it in os.environ.get(MODELS, "").split(",") if it.strip()))
-    return Choice(models, os.environ.get(BASE_URL) or None)
+    return Choice(models, os.environ.get(BASE_URL, "").strip() or None)

@@ -137,8 +137,9 @@ class Narrator(AbstractCapability[Any]):
         self.finish_reason = response.finish_reason
         self._spoken = not response.tool_calls
         cost = self.memory.add_cost(response.usage.cost)
-        if size := ctx.model.context_window:
-            await self.turn.usage(response.usage.input_tokens + response.usage.output_tokens, size, cost=cost)
+        used, size = response.usage.input_tokens + response.usage.output_tokens, ctx.model.context_window
+        if used and size:  # not every provider tells
+            await self.turn.usage(used, size, cost=cost)
         return response
 
     async def handle_deferred_tool_calls(

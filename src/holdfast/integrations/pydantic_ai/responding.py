@@ -103,10 +103,12 @@ async def respond(
         try:
             result = await run()
         except Exception as e:
-            reason = stop_of(e, narrator.finish_reason)
-            if reason is None:
-                raise failure_of(e) or e from e
-            turn.stop(reason)
+            if (reason := stop_of(e, narrator.finish_reason)) is not None:
+                turn.stop(reason)
+            elif (failure := failure_of(e)) is not None:
+                raise failure from e
+            else:
+                raise
         else:
             await narrator.conclude(result.output)
         finally:
