@@ -124,5 +124,5 @@ def test_mistakes_are_told_with_what_to_do(arguments: tuple[str, ...], status: i
 
 def test_without_a_name_it_is_the_demo_agent_and_says_so(tmp_path: Path) -> None:
     done = holdfast(cwd=tmp_path, stdin="hello\n")
-    assert "No agent was named, so this is the demo agent" in done.stdout
+    assert "This is the demo agent: no agent was named" in done.stdout
     assert done.stdout.count("hello") == 2

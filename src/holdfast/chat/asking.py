@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.chat.blocks import Call, Note
+from holdfast.chat.blocks import Note
 from holdfast.chat.forms import form_fields
 from holdfast.chat.screen import Ask, Choice
-from holdfast.model import Entry, Filled
-from holdfast.model.passages import passage_of
+from holdfast.model import Filled
+from holdfast.model.plain import one_line
 
 if TYPE_CHECKING:
+    from holdfast.chat.blocks import Call
     from holdfast.chat.screen import Screen
-    from holdfast.model import Elicitation, History, Permission, PermissionOption
+    from holdfast.model import Elicitation, Permission, PermissionOption
 
+MAX_OPTIONS = 9
+"""So many have a key of their own."""
 _KEYS = {"allow_once": "y", "allow_always": "a", "reject_once": "n", "reject_always": "N"}
 
 
-async def ask_permission(screen: Screen, permission: Permission, history: History) -> str | None:
+async def ask_permission(screen: Screen, permission: Permission, call: Call) -> str | None:
     """Ask whether the agent may do something; give the id of the option that was chosen."""
     options = permission.options
     refusing = [it for it in options if not it.kind.startswith("allow")]
     default = next((it.id for it in refusing if it.kind == "reject_once"), refusing[0].id if refusing else None)
-    call = call_in_question(permission, history)
     if call.pieces:
         screen.show(call)
     chosen = await screen.choose(Ask(permission.title, tuple(_choices(options)), default))
@@ -39,29 +41,12 @@ async def ask_permission(screen: Screen, permission: Permission, history: Histor
 def _choices(options: tuple[PermissionOption, ...]) -> list[Choice]:
     choices: list[Choice] = []
     taken: set[str] = set()
-    for n, it in enumerate(options, 1):
+    for n, it in enumerate(options[:MAX_OPTIONS], 1):
         key = _KEYS.get(it.kind, "")
         key = str(n) if not key or key in taken else key
         taken.add(key)
         choices.append(Choice(key, it.name, it.id, "good" if it.kind.startswith("allow") else "error"))
     return choices
-
-
-def call_in_question(permission: Permission, history: History) -> Call:
-    """Say all there is to know about what is to be permitted: nobody should have to agree to what is not shown."""
-    key = str(permission.call.get("toolCallId", ""))
-    known = history.get("tool_call_update", key)
-    entry = Entry("tool_call_update", key, whole=True)
-    content = permission.call.get("content")
-    if known is not None:
-        entry.members |= known.members
-        entry.replace(known.content())
-    entry.members |= {name: value for name, value in permission.call.items() if value is not None}
-    entry.members.pop("content", None)
-    if isinstance(content, list):
-        entry.replace(content)
-    passage = passage_of(entry)
-    return Call(passage.title, str(entry.members.get("kind", "")), "pending", (), passage.pieces, whole=True)
 
 
 async def ask_question(screen: Screen, question: Elicitation) -> Filled:
@@ -75,6 +60,8 @@ async def ask_question(screen: Screen, question: Elicitation) -> Filled:
     screen.show(Note(message, tone="ask"))
     content: dict[str, object] = {}
     for field in form_fields(question.params):
+        if field.choices:
+            screen.show(Note(f"{one_line(field.label)}:", field.listed()))
         text = await screen.fill(field.question())
         if text is None:
             screen.show(Note("Declined."))

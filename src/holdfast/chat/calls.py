@@ -13,7 +13,7 @@ from holdfast.model.plain import printed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.model import History
+    from holdfast.model import History, Update
 
 LIVE_BYTES = 2_000
 """So much of what a tool prints is looked at while it runs."""
@@ -28,6 +28,21 @@ def call_block(history: History, key: str, *, live: bool = False) -> Call:
     title, name, kind, status = words
     pieces = _end(history, entry) if live else _all(history, entry)
     return Call(title or name or key, kind, status or "pending", tuple(_places(entry)), tuple(pieces))
+
+
+def call_in_question(known: Entry | None, asked: Update) -> Call:
+    """Say all there is to know of a call that is to be permitted: nobody should agree to what is not shown."""
+    entry = Entry("tool_call_update", str(asked.get("toolCallId", "")), whole=True)
+    if known is not None:
+        entry.members |= known.members
+        entry.replace(known.content())
+    entry.members |= {name: value for name, value in asked.items() if name != "content" and value is not None}
+    if isinstance(content := asked.get("content"), list):
+        entry.replace(content)
+    places = tuple(_places(entry))
+    entry.members.pop("locations", None)
+    passage = passage_of(entry)
+    return Call(passage.title, "", "pending", places, passage.pieces, whole=True)
 
 
 def pieces_of(block: Any) -> tuple[Piece, ...]:

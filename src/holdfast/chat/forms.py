@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.chat.screen import Field
+from holdfast.model.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +32,11 @@ class FormField:
 
     def question(self) -> Field:
         """Make the question that asks for it."""
-        lines = [self.label, *(f"  {n} {title}" for n, (_, title) in enumerate(self.choices, 1))]
-        return Field("\n".join(lines), self._hint(), self._wrong)
+        return Field(self.label, self._hint(), self._wrong)
+
+    def listed(self) -> str:
+        """List the choices there are."""
+        return "\n".join(f"{n} {one_line(title)}" for n, (_, title) in enumerate(self.choices, 1))
 
     def read(self, text: str) -> Any:
         """Read an answer; None leaves the field out. Says in a `ValueError` what is wrong with it."""

@@ -74,8 +74,8 @@ class Keyboard:
 
     def take_back(self) -> None:
         """Give what was said and not read yet back to be edited."""
-        if self.said and not self.buffer.text:
-            self.buffer.text = "\n".join(self.said)
+        if self.said:
+            self.buffer.text = "\n".join(filter(None, (*self.said, self.buffer.text)))
             self.buffer.cursor_position = len(self.buffer.text)
         self.said.clear()
         self._changed()

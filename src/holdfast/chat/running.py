@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
+from traceback import format_exception
 from typing import TYPE_CHECKING
 
 from holdfast.chat.blocks import Note, Shown
@@ -18,10 +20,12 @@ from holdfast.chat.printing import print_answer
 from holdfast.chat.talk import Talk
 from holdfast.errors import UsageError
 from holdfast.model.passages import Piece
+from holdfast.model.plain import plain
 from holdfast.store.choice import default_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from types import TracebackType
 
     from prompt_toolkit.history import History
 
@@ -36,6 +40,9 @@ UNLIMITED = 1 << 20
 
 def run_chat(start: Start, prompt: str | None, remark: str, *, prints: bool, verbose: bool) -> int:
     """Talk, or print one answer; give the status to exit with."""
+    gc.freeze()
+    gc.enable()  # what was loaded stays, what comes does not
+    sys.excepthook = _mistake
     logging.getLogger().addHandler(logging.NullHandler())  # what is logged must not get in between
     for it in (sys.stdout, sys.stderr):
         if isinstance(it, TextIOWrapper):
@@ -67,11 +74,16 @@ async def _converse(start: Start, prompt: str | None, remark: str) -> int:
     return status
 
 
+def _mistake(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+    """Tell of a mistake of ours as Python does, but for what could steer the terminal: it may quote an agent."""
+    sys.stderr.write(plain("".join(format_exception(kind, value, trace))))
+
+
 def _screen(talk: Talk, cwd: str) -> Terminal | Lines:
     stdin, stdout = sys.stdin, sys.stdout
     unicode = "utf" in (stdout.encoding or "").lower()
     terminal = stdin.isatty() and stdout.isatty()
-    if not terminal or os.environ.get("TERM", "dumb") == "dumb":
+    if not terminal or os.environ.get("TERM", "dumb") == "dumb" or sys.platform == "win32":
         width = os.get_terminal_size().columns if stdout.isatty() else UNLIMITED
         return Lines(talk, stdin.fileno(), stdout, terminal=terminal, width=width, unicode=unicode, cwd=cwd)
     from holdfast.chat.terminal import Terminal  # noqa: PLC0415  (a pipe needs none of it)

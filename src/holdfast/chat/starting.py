@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -51,5 +53,7 @@ def start_of(
 
 
 def default_agent() -> tuple[str, str]:
-    """Choose an agent where none was named."""
-    return "demo", "No agent was named, so this is the demo agent: try /tool, /plan, /ask. Yours: holdfast chat FILE"
+    """Choose an agent where none was named: the coding agent if it has a model, and if not the demo."""
+    if os.environ.get("HOLDFAST_MODEL") and find_spec("holdfast.code") is not None:
+        return "code", ""
+    return "demo", "This is the demo agent: no agent was named, and HOLDFAST_MODEL names no model for the coding agent."

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 3.0
 """Whoever leaves waits no longer than so many seconds for a turn to end."""
-EVENTS = 100
-"""So many events are taken in a row before anything else gets a chance."""
+FRAME = 0.02
+"""So many seconds go by at most before anything else gets a chance."""
 STDERR_LINES = 15
 
 
@@ -57,6 +57,7 @@ class Talk:
         self._in_turn = False
         self._stopping: asyncio.Task[None] | None = None
         self._turn_over = asyncio.Event()
+        self._seen = asyncio.Event()  # set whenever something was seen
         self._worth_coming_back = False
         self._updates: Updates
 
@@ -68,6 +69,8 @@ class Talk:
 
     def busy(self) -> str:
         """Say what is being done, and for how long."""
+        if not self._doing and self.session is not None and self.session.running:
+            return "working for another client"
         seconds = int(time.monotonic() - self._since)
         return f"{self._doing} {seconds} s" if self._doing and seconds else self._doing
 
@@ -81,13 +84,15 @@ class Talk:
 
     def interrupt(self) -> bool:
         """Stop the turn, or whatever else is being done."""
-        if self._work is None or self._work.done():
+        if self._work is not None and not self._in_turn:
+            self._work.cancel()
+            return True
+        if self.session is None or not self.session.running:
             return False
         self.screen.take_back()
-        if not self._in_turn:
-            self._work.cancel()
-        elif self._stopping is None and self.session is not None:
-            self._do("stopping")
+        if self._stopping is None or self._stopping.done():
+            if self._in_turn:
+                self._do("stopping")
             self._stopping = asyncio.create_task(self._stop(self.session), name="stopping the turn")
         return True
 
@@ -194,23 +199,25 @@ class Talk:
             try:
                 await self._say_and_hear(session, watching)
             finally:
+                await _ended(self._stopping)
                 await _ended(watching)
             if self.session is None or self.session is session:
                 return
             session = self.session
 
     async def _watch(self, updates: Updates) -> None:
-        taken = 0
+        since = time.monotonic()
         async for event in updates:
             if blocks := list(self.view.see(event)):
                 self.last_turn += blocks
                 self.screen.show(*blocks)
             self.screen.changed()
+            self._seen.set()
             if event.kind == "state_update" and event.update().get("state") == "idle":
                 self._turn_over.set()
-            taken += 1
-            if taken % EVENTS == 0:
+            if time.monotonic() - since > FRAME:
                 await asyncio.sleep(0)
+                since = time.monotonic()
 
     async def _say_and_hear(self, session: ClientSession, watching: asyncio.Task[None]) -> None:
         """Take what the user says until the user leaves, the session is another one, or the agent is gone."""
@@ -264,7 +271,6 @@ class Talk:
                 await asyncio.wait_for(self._turn_over.wait(), PATIENCE)
         finally:
             await _ended(self._stopping)
-            self._stopping = None
 
     async def _unless_left(self, work: asyncio.Task[Any]) -> None:
         """Wait for something to be done; if the user leaves before it is, end it."""
@@ -287,7 +293,14 @@ class Talk:
     async def _permission(self, session: ClientSession, permission: Permission) -> str | None:
         if not self.screen.interactive:
             return None
-        return await ask_permission(self.screen, permission, session.history)
+        key = str(permission.call.get("toolCallId", ""))
+        known = session.history.get("tool_call_update", key)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while known is not None and not self.view.knows(key):  # what happened before is shown before
+                    self._seen.clear()
+                    await self._seen.wait()
+        return await ask_permission(self.screen, permission, self.view.asked(permission.call, known))
 
     async def _question(self, _session: ClientSession | None, question: Elicitation) -> Filled:
         return await ask_question(self.screen, question)

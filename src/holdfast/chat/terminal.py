@@ -26,7 +26,7 @@ from prompt_toolkit.utils import get_cwidth
 from holdfast.chat.keyboard import Keyboard
 from holdfast.chat.output import REFLOWS, TerminalOutput
 from holdfast.chat.paint import Painter, spaced
-from holdfast.model.plain import one_line, plain
+from holdfast.model.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -47,6 +47,9 @@ ESCAPE = 0.1
 """Escape is a key of its own if nothing follows it for so long."""
 LIVE_LINES = 12
 """What is live takes no more: where a terminal becomes lower than what is drawn, the rest stays in the scrollback."""
+WAITING = 3
+"""So many of the things that wait to be said are shown."""
+MAX_QUESTION = 300
 BLOCKS = 200
 """So many blocks are painted at once before keys are looked at again."""
 
@@ -119,6 +122,8 @@ class Terminal:
             asyncio.create_task(self._frames(), name="frames"),
             asyncio.create_task(self._ticks(), name="ticks"),
         ]
+        for it in drawing:
+            it.add_done_callback(lambda _: self.leave())
         try:
             yield
         finally:
@@ -133,6 +138,9 @@ class Terminal:
                 self._output.release()
                 self._output.write_raw(self._painted(len(self._pending)))
                 self._output.flush()
+            for it in drawing:
+                if not it.cancelled():
+                    it.result()  # a mistake of ours: it must not go unseen
 
     # What a screen does
 
@@ -268,7 +276,7 @@ class Terminal:
         if busy := self._outlook.busy():
             signs = _SPINNER if self._unicode else "|/-\\"
             text += [("", "\n"), ("class:busy", self._cut(f"{signs[self._spins % len(signs)]} {one_line(busy)}"))]
-        for it in self._keyboard.said:
+        for it in list(self._keyboard.said)[:WAITING]:
             text += [("", "\n"), ("class:hint", self._cut(f"{self._painter().sign('more')} then: {one_line(it)}"))]
         return text
 
@@ -276,13 +284,15 @@ class Terminal:
         ask, field = self._keyboard.ask, self._keyboard.field
         text: StyleAndTextTuples = []
         if ask is not None:
-            text += [("class:ask", plain(ask.text))]
+            text += [("class:ask", one_line(ask.text)[:MAX_QUESTION])]  # one line: no text can look like a choice
             for it in ask.choices:
-                text += [("", "\n  "), ("class:key", f"[{it.key}]"), (f"class:{it.tone}", f" {one_line(it.label)}")]
+                label = self._cut(one_line(it.label), 20)
+                text += [("", "\n  "), ("class:key", f"[{it.key}]"), (f"class:{it.tone}", f" {label}")]
                 if it.value == ask.default:
                     text += [("class:hint", " (Enter)")]
         elif field is not None:
-            text += [("class:ask", plain(field.label)), ("class:hint", f" ({one_line(field.hint)})")]
+            label = one_line(field.label)[:MAX_QUESTION]
+            text += [("class:ask", label), ("class:hint", f" ({one_line(field.hint)[:MAX_QUESTION]})")]
             if self._keyboard.wrong:
                 text += [("", "\n"), ("class:error", one_line(self._keyboard.wrong))]
         return text
@@ -292,9 +302,9 @@ class Terminal:
             return [("class:status", self._cut("Ctrl-C again to leave"))]
         return [("class:status", self._cut(one_line(self._outlook.status())))]
 
-    def _cut(self, text: str) -> str:
+    def _cut(self, text: str, less: int = 2) -> str:
         """Cut a line to less than the width: one that fills it would break when the terminal becomes narrower."""
-        room = self._columns() - 2
+        room = max(self._columns() - less, 4)
         if get_cwidth(text) <= room:
             return text
         while text and get_cwidth(text) > room - 1:

@@ -8,10 +8,11 @@ tools still runs does not wait for the tool. Pure: no terminal, no clock, no ses
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
-from holdfast.chat.calls import call_block, pieces_of
+from holdfast.chat.calls import call_block, call_in_question, pieces_of
 from holdfast.chat.streamed import Streamed
 from holdfast.model import History, event_from
 from holdfast.model.passages import passage_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.model import Entry, Event, Update
+    from holdfast.model.passages import Piece
 
 _MESSAGES = frozenset({"user_message", "agent_message", "agent_thought", "session_message"})
 _FINAL = frozenset({"completed", "failed", "cancelled"})
@@ -52,12 +54,23 @@ class View:
         self._entries = History()  # tool calls, terminals and plans
         self._open: dict[str, None] = {}  # tool calls that were not given yet
         self._given: dict[str, Call] = {}  # those that were, as they were
+        self._asked: dict[str, tuple[Piece, ...]] = {}  # what was shown of them when the user was asked
         self._said.clear()
 
     def prompted(self, text: str) -> Prompt:
         """Note what the user says here: agents repeat it, and it need not be shown twice."""
         self._echoes.append(text)
         return Prompt(text)
+
+    def knows(self, call: str) -> bool:
+        """Say whether a tool call was seen in this turn."""
+        return call in self._open or call in self._given
+
+    def asked(self, about: Update, known: Entry | None) -> Call:
+        """Say what there is to show of a tool call that is to be permitted; what is shown now is not shown again."""
+        call = call_in_question(known, about)
+        self._asked[str(about.get("toolCallId", ""))] = call.pieces
+        return call
 
     def see(self, event: Event) -> Iterator[Block]:
         """Take in what happened; give what is finished now."""
@@ -210,8 +223,8 @@ class View:
 
     def _finished(self, key: str) -> Call:
         del self._open[key]
-        self._given[key] = call_block(self._entries, key)
-        return self._given[key]
+        call = self._given[key] = call_block(self._entries, key)
+        return replace(call, pieces=tuple(it for it in call.pieces if it not in self._asked.get(key, ())))
 
     def _status(self, key: str, entity: str = "tool_call_update") -> object:
         entry = self._entries.get(entity, key)

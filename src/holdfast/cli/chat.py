@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Literal, cast
 
 import click
@@ -12,6 +11,19 @@ if TYPE_CHECKING:
     from holdfast.chat.opening import Permissions
 
 _COMMAND = "holdfast.chat.command"
+
+
+HELP = """Talk to an agent in the terminal.
+
+AGENT is a Python file that declares one (FILE or FILE:NAME), or `demo`, or `code`. Any other ACP agent is given by its
+command, behind `--`:
+
+\b
+  holdfast chat weather.py
+  holdfast chat -- gemini --acp
+  holdfast chat weather.py --continue
+  echo "How warm is it?" | holdfast chat weather.py --print
+"""
 
 
 class _Chat(click.Command):
@@ -26,7 +38,7 @@ class _Chat(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command("chat", cls=_Chat, short_help="talk to an agent in the terminal")
+@click.command("chat", cls=_Chat, help=HELP)
 @click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False)
 @click.option("--continue", "newest", is_flag=True, help="Go on with the newest session of this directory.")
 @click.option("--resume", metavar="ID", help="Go on with this session; the beginning of its id is enough.")
@@ -47,18 +59,8 @@ class _Chat(click.Command):
     help="Protocol version to speak.",
 )
 @click.pass_context
-def chat(ctx: click.Context, agent: str | None, **options: object) -> None:
-    r"""Talk to an agent in the terminal.
-
-    AGENT is a Python file that declares one (FILE or FILE:NAME), or `demo`. Any other ACP agent is given by its
-    command, behind `--`:
-
-    \b
-      holdfast chat weather.py
-      holdfast chat -- gemini --acp
-      holdfast chat weather.py --continue
-      echo "How warm is it?" | holdfast chat weather.py --print
-    """
+def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
+    """See HELP."""
     command = cast("tuple[str, ...] | None", ctx.meta.get(_COMMAND))
     if command is not None and (agent is not None or not command):
         raise click.UsageError("name an agent, or give a command behind `--`, not both")
@@ -66,24 +68,17 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> None:
         raise click.UsageError("--continue and --resume name two sessions; choose one")
     from holdfast.chat.running import run_chat  # noqa: PLC0415  (`--help` needs none of it)
     from holdfast.chat.starting import start_of  # noqa: PLC0415
-    from holdfast.errors import HoldfastError  # noqa: PLC0415
-    from holdfast.model.plain import plain  # noqa: PLC0415
 
     protocol = cast("str", options["protocol"])
-    try:
-        start, remark = start_of(
-            agent,
-            command,
-            cwd=os.getcwd(),  # noqa: PTH109
-            newest=bool(options["newest"]),
-            resume=cast("str | None", options["resume"]),
-            permissions=cast("Permissions | None", options["permissions"]),
-            store=cast("str | None", options["store"]),
-            protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
-        )
-        prompt = cast("str | None", options["prompt"])
-        status = run_chat(start, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))
-    except HoldfastError as e:
-        sys.stderr.write(f"holdfast: {plain(str(e))}\n")
-        status = 1
-    sys.exit(status)
+    start, remark = start_of(
+        agent,
+        command,
+        cwd=os.getcwd(),  # noqa: PTH109
+        newest=bool(options["newest"]),
+        resume=cast("str | None", options["resume"]),
+        permissions=cast("Permissions | None", options["permissions"]),
+        store=cast("str | None", options["store"]),
+        protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
+    )
+    prompt = cast("str | None", options["prompt"])
+    return run_chat(start, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))

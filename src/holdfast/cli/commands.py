@@ -12,6 +12,7 @@ from holdfast.cli.lazy import LazyGroup
 
 COMMANDS = {
     "run": ("holdfast.cli.completion:run", "Speak ACP on stdin and stdout: for an editor's settings"),
+    "chat": ("holdfast.cli.chat:chat", "Talk to an agent in the terminal"),
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
     "completion": ("holdfast.cli.completion:completion", "Print what makes your shell complete commands"),
 }
@@ -22,6 +23,8 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast run weather.py            your agent, for an editor's settings
   holdfast run code                  a coding agent, on the model of your choice
   holdfast run demo                  an agent that comes along, to try things with
+  holdfast chat weather.py           talk to it, here in the terminal
+  holdfast chat -- gemini --acp      talk to any other agent
   holdfast sessions                  the sessions of this directory
   holdfast sessions search WORDS     find where it was talked about
   holdfast sessions export ID        a session as one file, to keep or to share

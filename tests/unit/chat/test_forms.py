@@ -60,9 +60,10 @@ def test_wrong_answers_are_told_what_is_wrong(schema: dict[str, Any], text: str,
 
 
 def test_questions_say_what_is_asked() -> None:
-    asked = field(title="Size", description="of the shirt", type="string", enum=["S", "M"], default="M").question()
-    assert asked.label == "Size: of the shirt\n  1 S\n  2 M"
-    assert asked.hint == "Enter for M, Esc to decline"
+    size = field(title="Size", description="of the shirt", type="string", enum=["S", "M"], default="M")
+    assert size.question().label == "Size: of the shirt"
+    assert size.question().hint == "Enter for M, Esc to decline"
+    assert size.listed() == "1 S\n2 M"
 
 
 @pytest.mark.parametrize(

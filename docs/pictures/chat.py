@@ -1,0 +1,58 @@
+# ruff: noqa: T201
+"""Draws `chat.svg`: a real chat, in a real terminal, typed by nobody but this script.
+
+    python docs/pictures/chat.py
+
+`holdfast chat examples/mender.py` runs in tmux; what is on its screen in the end, with its colours, is the picture.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.support.terminal import chat  # noqa: E402
+
+MEAN = "def mean(values):\n    return sum(values) / (len(values) - 1)\n"
+TEST = "from stats import mean\n\nassert mean([1, 2, 3]) == 2\nprint('all is well')\n"
+WIDTH = 78
+
+
+def main() -> None:
+    """Chat, and draw the screen."""
+    with tempfile.TemporaryDirectory() as place:
+        project = Path(place, "project")
+        project.mkdir()
+        (project / "stats.py").write_text(MEAN)
+        (project / "test_stats.py").write_text(TEST)
+        env = {"HOME": place, "HOLDFAST_STORE": f"{place}/sessions.db"}
+        with chat(str(ROOT / "examples" / "mender.py"), cwd=project, env=env, columns=WIDTH, rows=60) as window:
+            window.shows("Mender")
+            window.say("The test fails. Can you mend it?")
+            window.shows("[y] Allow")
+            window.press("y")
+            window.shows("The test passes")
+            window.shows_no_more("working")
+            window.type("/mo")
+            window.shows("Switch the model")
+            screen = window.tmux("capture-pane", "-p", "-e")
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(screen.rstrip("\n")))
+    drawn = console.export_svg(title="holdfast chat mender.py", unique_id="chat")
+    drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # who looks at it need not fetch a font
+    picture = Path(__file__).with_suffix(".svg")
+    picture.write_text("".join(f"{line.rstrip()}\n" for line in drawn.splitlines()))
+    print(f"drawn: {picture.name}")
+
+
+if __name__ == "__main__":
+    main()
