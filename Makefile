@@ -12,13 +12,13 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 every_write power_loss eight_processes rename_race
 
-.PHONY: demo test bench torture fmt lock clean
+.PHONY: demo test bench torture fmt lock clean tmux
 
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
 	@$(BIN)/python examples/killed_and_loaded.py
 
-test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready
+test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -84,6 +84,12 @@ ifdef NPM
 else
 	@mkdir -p node_modules && echo "npm is not installed: checks against the TypeScript peers will be skipped"
 endif
+
+# The chat is checked in a real terminal. Without tmux those checks say so and are skipped, except in CI, which installs it.
+tmux:
+	@command -v tmux >/dev/null || { test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& { apt-get install -qq -y tmux || { apt-get update -qq && apt-get install -qq -y tmux; }; }; } \
+		|| echo "tmux is not installed: checks of the chat in a terminal will be skipped"
 
 # Choose newer versions of everything, then run the tests before committing the result.
 lock:

@@ -61,6 +61,7 @@ class Keyboard:
         self._asking = asyncio.Lock()
         self._answered: asyncio.Future[str | None] | None = None
         self._last_key = 0.0
+        self._filled = 0.0  # when a line was asked for last
 
     async def read(self) -> str | None:
         """Wait for what the user says; None when the user leaves."""
@@ -93,7 +94,8 @@ class Keyboard:
     async def fill(self, field: Field) -> str | None:
         """Ask for a line."""
         async with self._asking:
-            await self._calm()
+            if asyncio.get_running_loop().time() > self._filled + CALM:  # between fields nobody has to wait
+                await self._calm()
             self.field, self.wrong = field, ""
             self.answer.reset()
             self.focus(self.answer)
@@ -102,6 +104,7 @@ class Keyboard:
             finally:
                 self.field = None
                 self.focus(self.buffer)
+                self._filled = asyncio.get_running_loop().time()
 
     def leave(self) -> None:
         """Read nothing more; what is asked gets no answer."""

@@ -35,15 +35,15 @@ LANGUAGES = {
     "zsh": "bash", "console": "console", "javascript": "javascript", "js": "javascript", "jsx": "javascript",
     "typescript": "typescript", "ts": "typescript", "tsx": "typescript", "json": "json", "jsonc": "json",
     "yaml": "yaml", "yml": "yaml", "toml": "toml", "ini": "ini", "html": "html", "xml": "xml", "css": "css",
-    "sql": "sql", "rust": "rust", "rs": "rust", "go": "go", "golang": "go", "java": "java", "kotlin": "kotlin",
+    "sql": "sql", "rust": "rust", "rs": "rust", "go": "go", "golang": "go", "kotlin": "kotlin",
     "kt": "kotlin", "c": "c", "h": "c", "cpp": "cpp", "c++": "cpp", "cs": "csharp", "csharp": "csharp",
     "ruby": "ruby", "rb": "ruby", "php": "php", "swift": "swift", "dart": "dart", "lua": "lua", "elixir": "elixir",
     "haskell": "haskell", "hs": "haskell", "scala": "scala", "diff": "diff", "patch": "diff", "make": "make",
     "makefile": "make", "dockerfile": "docker", "docker": "docker", "nix": "nix", "zig": "zig",
 }  # fmt: skip
-"""The languages that are highlighted. Not every lexer there is: some can be kept busy for hours by what they read."""
+"""The languages that are highlighted. Not every lexer there is: some, as that of Java, can be kept busy for long."""
 
-LONG_LINE = 1_000
+LONG_LINE = 240
 """Code with longer lines is not highlighted: it is data, and takes long."""
 
 _parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
