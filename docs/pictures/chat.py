@@ -1,7 +1,7 @@
 # ruff: noqa: T201
 """Draws `chat.svg`: a real chat, in a real terminal, typed by nobody but this script.
 
-    python docs/pictures/chat.py
+    python docs/pictures/chat.py [FILE]
 
 `holdfast chat examples/mender.py` runs in tmux; what is on its screen in the end, with its colours, is the picture.
 """
@@ -27,7 +27,7 @@ TEST = "from stats import mean\n\nassert mean([1, 2, 3]) == 2\nprint('all is wel
 WIDTH = 78
 
 
-def main() -> None:
+def main(picture: Path) -> None:
     """Chat, and draw the screen."""
     with tempfile.TemporaryDirectory() as place:
         project = Path(place, "project")
@@ -49,10 +49,9 @@ def main() -> None:
     console.print(Text.from_ansi(screen.rstrip("\n")))
     drawn = console.export_svg(title="holdfast chat mender.py", unique_id="chat")
     drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # who looks at it need not fetch a font
-    picture = Path(__file__).with_suffix(".svg")
     picture.write_text("".join(f"{line.rstrip()}\n" for line in drawn.splitlines()))
     print(f"drawn: {picture.name}")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_suffix(".svg"))

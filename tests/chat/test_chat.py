@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -148,6 +149,15 @@ def test_ctrl_c_stops_the_turn_and_a_second_one_leaves(tmp_path: Path) -> None:
         window.press("C-c")
         assert window.status() == 0
         assert re.search(r"holdfast chat --resume sess_\w+ \S*chatty.py", window.scrollback())
+
+
+def test_an_agent_that_never_answers_can_be_left(tmp_path: Path) -> None:
+    with chat("--", "sleep", "90", cwd=tmp_path) as window:
+        window.shows("starting -- sleep 90")
+        window.press("C-c")
+        window.shows("Ctrl-C again to leave")
+        window.press("C-c")
+        assert window.status() == 0
 
 
 def test_leaving_in_the_middle_of_a_turn_ends_it(tmp_path: Path) -> None:
@@ -301,3 +311,9 @@ def test_an_agent_of_somebody_else(tmp_path: Path) -> None:
         window.press("C-d")
         assert window.status() == 0
         assert "To go on" not in window.scrollback()  # it cannot
+
+
+def test_the_picture_in_the_readme_is_of_a_real_chat(tmp_path: Path) -> None:
+    script = ROOT / "docs" / "pictures" / "chat.py"
+    subprocess.run((sys.executable, str(script), str(tmp_path / "chat.svg")), check=True, timeout=50)
+    assert (tmp_path / "chat.svg").read_text() == script.with_suffix(".svg").read_text()

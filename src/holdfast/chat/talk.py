@@ -55,6 +55,7 @@ class Talk:
         self._since = 0.0
         self._work: asyncio.Task[None] | None = None
         self._in_turn = False
+        self._conversing = False
         self._stopping: asyncio.Task[None] | None = None
         self._turn_over = asyncio.Event()
         self._seen = asyncio.Event()  # set whenever something was seen
@@ -69,7 +70,7 @@ class Talk:
 
     def busy(self) -> str:
         """Say what is being done, and for how long."""
-        if not self._doing and self.session is not None and self.session.running:
+        if not self._doing and self._is_running():
             return "working for another client"
         seconds = int(time.monotonic() - self._since)
         return f"{self._doing} {seconds} s" if self._doing and seconds else self._doing
@@ -87,14 +88,17 @@ class Talk:
         if self._work is not None and not self._in_turn:
             self._work.cancel()
             return True
-        if self.session is None or not self.session.running:
+        if not self._is_running():
             return False
         self.screen.take_back()
         if self._stopping is None or self._stopping.done():
             if self._in_turn:
                 self._do("stopping")
-            self._stopping = asyncio.create_task(self._stop(self.session), name="stopping the turn")
+            self._stopping = asyncio.create_task(self._stop(), name="stopping the turn")
         return True
+
+    def _is_running(self) -> bool:
+        return self.session is not None and not self.session.closed and self.session.running
 
     # From the first connection to the last
 
@@ -104,17 +108,7 @@ class Talk:
         start = self.start
         while True:
             try:
-                self._do(f"starting {' '.join(start.named)}")
-                async with connect(
-                    *start.command,
-                    cwd=start.cwd,
-                    protocol=start.protocol,
-                    permissions=start.permissions if start.permissions in ("allow", "deny") else self._permission,
-                    questions=self._question if screen.interactive else None,
-                ) as self.connection:
-                    if (session := await self._open(start)) is not None:
-                        await self._converse(session)
-                    return 0
+                await self._run_once(start)
             except ConnectionLost as e:
                 self._do("")
                 if screen.left.is_set():
@@ -123,8 +117,35 @@ class Talk:
                 if self.session is None or not await self._wanted_again():
                     return 1
                 start = replace(start, newest=False, resume=self.session.id)
+            else:
+                return 0
             finally:
                 self._do("")
+
+    async def _run_once(self, start: Start) -> None:
+        """Start the agent and talk to it; the user can leave whatever the agent does, or does not."""
+        talking = asyncio.create_task(self._connect_and_talk(start), name="talking")
+        leaving = asyncio.create_task(self.screen.left.wait(), name="leaving")
+        try:
+            await asyncio.wait((talking, leaving), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([talking], timeout=2 * PATIENCE if self._conversing else 0)
+            if talking.done():
+                talking.result()
+        finally:
+            await _ended(talking)
+            await _ended(leaving)
+
+    async def _connect_and_talk(self, start: Start) -> None:
+        self._do(f"starting {' '.join(start.named)}")
+        async with connect(
+            *start.command,
+            cwd=start.cwd,
+            protocol=start.protocol,
+            permissions=start.permissions if start.permissions in ("allow", "deny") else self._permission,
+            questions=self._question if self.screen.interactive else None,
+        ) as self.connection:
+            if (session := await self._open(start)) is not None:
+                await self._converse(session)
 
     def coming_back(self) -> str:
         """Say how to go on with the session later; nothing where nothing was said."""
@@ -194,6 +215,7 @@ class Talk:
 
     async def _converse(self, session: ClientSession) -> None:
         """Go through sessions, one at a time, until the user leaves."""
+        self._conversing = True
         while True:
             watching = asyncio.create_task(self._watch(self._updates), name="watching the session")
             try:
@@ -284,9 +306,10 @@ class Talk:
             await _ended(work)
             await _ended(leaving)
 
-    async def _stop(self, session: ClientSession) -> None:
+    async def _stop(self) -> None:
         with suppress(HoldfastError):
-            await session.cancel()
+            if self.session is not None:
+                await self.session.cancel()
 
     # What the agent asks
 
