@@ -50,6 +50,18 @@ class _Chat(click.Command):
     help="What to do when the agent asks for permission (default: ask; deny where nobody can be asked).",
 )
 @click.option("--verbose", is_flag=True, help="With --print: tell on stderr what else happens.")
+@click.option(
+    "--model",
+    "models",
+    metavar="PROVIDER:NAME",
+    multiple=True,
+    help="For `code`: a model, as openai:gpt-5.2; may be given several times (default: $HOLDFAST_MODEL).",
+)
+@click.option(
+    "--base-url",
+    metavar="URL",
+    help="For `code`: an endpoint that speaks OpenAI's protocol and has all models (default: $HOLDFAST_BASE_URL).",
+)
 @click.option("--store", metavar="FILE", help="Where our agents keep their sessions, as for `holdfast run`.")
 @click.option(
     "--protocol",
@@ -68,7 +80,9 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         raise click.UsageError("--continue and --resume name two sessions; choose one")
     from holdfast.chat.running import run_chat  # noqa: PLC0415  (`--help` needs none of it)
     from holdfast.chat.starting import start_of  # noqa: PLC0415
+    from holdfast.cli.models import use_models  # noqa: PLC0415
 
+    use_models("", cast("tuple[str, ...]", options["models"]), cast("str | None", options["base_url"]))
     protocol = cast("str", options["protocol"])
     start, remark = start_of(
         agent,
