@@ -126,3 +126,10 @@ def test_without_a_name_it_is_the_demo_agent_and_says_so(tmp_path: Path) -> None
     done = holdfast(cwd=tmp_path, stdin="hello\n")
     assert "This is the demo agent: no agent was named" in done.stdout
     assert done.stdout.count("hello") == 2
+
+
+def test_the_coding_agent_is_told_its_model_and_where_it_is(tmp_path: Path) -> None:
+    model = ("--model", "sage", "--base-url", "http://127.0.0.1:9/v1")  # where nobody listens
+    done = holdfast("code", *model, "--print", "--prompt", "hi", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The provider of sage cannot be reached" in done.stderr
