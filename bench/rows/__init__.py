@@ -9,6 +9,7 @@ from bench.rows import (
     durable,
     finding,
     folding,
+    helping,
     idling,
     items,
     lagging,
@@ -46,4 +47,5 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     mcp_servers.CONNECT,
     demo.DEMO_START,
     demo.DEMO_STREAM,
+    helping.HELP,
 )

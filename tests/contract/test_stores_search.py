@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from tests.support.stores import CWD, hits, info, lines, message, new, talked, turn
 
@@ -165,3 +166,23 @@ async def test_lines_added_later_to_a_segment_are_found_where_they_are(place: Pl
             (hit,) = await store.search(f"word{n}", cwd=None, limit=9)
             assert hit.key == f"m{n}"
             assert hit.text.startswith(f"word{n} ")
+
+
+async def test_a_directory_that_is_not_among_the_newest_of_many_is_searched_all_the_same(place: Place) -> None:
+    async with place.open() as store:
+        old = await talked(store, "/small", "old needle", title="needle of a title")
+        forked = msgspec.structs.replace(info("/small", messages=1), title="needle of a fork")
+        await store.fork(old, forked, SessionState(), up_to=None, lines=[])
+        away = await talked(store, "/small", "needle put away")
+        await store.save(away, Changes(archived=True))
+        large = await talked(store, "/large", *(f"needle {n}" for n in range(2_500)))
+        await talked(store, "/small", "new needle")
+        await turn(store, large, *(message(f"later needle {n}") for n in range(2_500)))
+        expected = ["new needle", "needle put away", "needle of a fork", "old needle", "needle of a title"]
+        assert await hits(store, "needle", "/small") == expected
+        assert await hits(store, "needle", "/small", limit=2) == expected[:2]
+        assert await hits(store, "needle", "/nowhere") == []
+        assert await hits(store, "needle", "/large", limit=3_000) == [
+            *(f"later needle {n}" for n in reversed(range(2_500))),
+            *(f"needle {n}" for n in reversed(range(2_000, 2_500))),
+        ]

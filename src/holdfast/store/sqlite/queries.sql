@@ -128,6 +128,20 @@ SELECT words.rowid, doc.segment, doc.line, doc.session
 FROM words JOIN doc ON doc.id = words.rowid
 WHERE words MATCH :words ORDER BY words.rowid DESC;
 
+-- name: find_words_in
+WITH here (n, title_doc) AS (
+    SELECT n, title_doc FROM session WHERE listed AND NOT archived AND cwd = :cwd
+    UNION ALL
+    SELECT n, title_doc FROM session WHERE listed AND archived AND cwd = :cwd
+), place (id) AS MATERIALIZED (
+    SELECT doc.id FROM here JOIN history ON history.session = here.n JOIN doc ON doc.segment = history.segment
+    UNION
+    SELECT title_doc FROM here
+)
+SELECT words.rowid, doc.segment, doc.line, doc.session
+FROM words JOIN doc ON doc.id = words.rowid
+WHERE words MATCH :words AND words.rowid < :before AND +words.rowid IN place ORDER BY words.rowid DESC;
+
 -- name: sessions_with_segment
 SELECT session FROM history WHERE segment = :segment ORDER BY session;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -14,8 +14,13 @@ from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import read_session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from holdfast.model import Event, SessionInfo
     from holdfast.store.sqlite.database import Database
+
+MANY = 2_000
+"""So many hits are looked at one by one before the database is asked for those of one directory alone."""
 
 _WORD = re.compile("(?:[^\\W_]|[\u0300-\u036f])+")
 """A word as the tokenizer of the database sees it: letters and digits, with their accents."""
@@ -26,28 +31,54 @@ def find(db: Database, words: str, cwd: str | None, limit: int) -> list[Hit]:
     asked = dict.fromkeys(_WORD.findall(words))
     if not asked:
         return []
-    hits: list[Hit] = []
     match = " ".join(f'"{word}"' for word in asked)
     wanted = {_plain(word) for word in asked}
-    for _, segment, line, session in db.rows("find_words", words=match):
-        owners = [session] if segment is None else _sessions_with(db, segment)
-        infos = (_info(db, n) for n in owners)
-        info = next((it for it in infos if it and cwd in (None, it.cwd)), None)
-        if info is None:
-            continue
-        hits.append(_title_hit(info, wanted) if segment is None else _line_hit(db, info, segment, line, wanted))
+    hits: list[Hit] = []
+    sessions = _Sessions(db, cwd)
+    for _, segment, line, session in _docs(db, match, cwd):
+        info = sessions.of(segment, session)
+        if info is not None:
+            hits.append(_title_hit(info, wanted) if segment is None else _line_hit(db, info, segment, line, wanted))
         if len(hits) == limit:
             break
     return hits
 
 
-def _sessions_with(db: Database, segment: int) -> list[int]:
-    return [n for (n,) in db.rows("sessions_with_segment", segment=segment)]
+def _docs(db: Database, match: str, cwd: str | None) -> Iterator[tuple[Any, ...]]:
+    """Give what has all of the words, newest first.
+
+    Where only one directory counts and it is not among the newest, the others are passed over by the database.
+    """
+    for looked, row in enumerate(db.rows("find_words", words=match)):
+        if cwd is not None and looked == MANY:
+            yield from db.rows("find_words_in", words=match, cwd=cwd, before=row[0] + 1)
+            return
+        yield row
 
 
-def _info(db: Database, n: int) -> SessionInfo | None:
-    row = db.row("get_session_by_number", n=n)
-    return read_session(row).info if row else None
+class _Sessions:
+    """The sessions of a directory, or of all, by what they have; neighbouring hits are often in the same."""
+
+    def __init__(self, db: Database, cwd: str | None) -> None:
+        self._db = db
+        self._cwd = cwd
+        self._last: tuple[int | None, SessionInfo | None] = (None, None)
+
+    def of(self, segment: int | None, session: int | None) -> SessionInfo | None:
+        """Find the session that has a segment, or has that number."""
+        if segment is None:
+            return self._first([session])
+        if segment != self._last[0]:
+            numbers = (n for (n,) in self._db.rows("sessions_with_segment", segment=segment))
+            self._last = segment, self._first(numbers)
+        return self._last[1]
+
+    def _first(self, numbers: Iterable[int | None]) -> SessionInfo | None:
+        for n in numbers:
+            row = self._db.row("get_session_by_number", n=n)
+            if row is not None and self._cwd in (None, row[2]):
+                return read_session(row).info
+        return None
 
 
 def _title_hit(info: SessionInfo, wanted: set[str]) -> Hit:
