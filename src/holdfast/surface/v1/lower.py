@@ -131,7 +131,7 @@ class Lowering:
         elif kind in ("terminal_update", "terminal_output_chunk"):
             self._terminal(update)
         elif kind == "plan_update" and update["plan"].get("type") == "items":
-            entries = [it for it in update["plan"]["entries"] if it.get("status") != "cancelled"]
+            entries = [it for it in update["plan"].get("entries") or () if it.get("status") != "cancelled"]
             yield {**_without(update, "plan"), "sessionUpdate": "plan", "entries": entries}
         elif kind == "plan_removed":
             yield {**_without(update, "planId"), "sessionUpdate": "plan", "entries": []}
