@@ -352,6 +352,30 @@ def remote(kind: str, name: str, url: str) -> dict[str, Any]:
     return {"type": kind, "name": name, "url": url, "headers": headers}
 
 
+# Loading the SDK
+
+
+def test_the_loop_goes_on_while_the_sdk_is_loaded() -> None:
+    script = f"""
+import asyncio, sys
+sys.path.insert(0, {str(Path.cwd())!r})
+from tests.support.mcp import hostile, toolbox
+
+async def main():
+    assert "mcp" not in sys.modules
+    seen = 0
+    async with toolbox(hostile()) as box:
+        while box.servers[0].state == "connecting":
+            seen += "mcp" in sys.modules and not hasattr(sys.modules.get("holdfast.mcp.wire"), "open_link")
+            await asyncio.sleep(0)
+        assert box.servers[0].state == "ready"
+    assert seen > 3, seen
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE * 2)
+
+
 # Without servers
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.links import PATIENCE
 from tests.support.mcp import QUICK, all_dead, hostile, marked, marks, toolbox, written
+from tests.support.wire import wait_for_death
 
 from holdfast.errors import McpError, ServerUnavailable, ToolFailed, ToolTimeout
 from holdfast.mcp import Progress, StdioServer
@@ -176,13 +177,23 @@ async def test_a_server_without_handshakes_is_spoken_to_without() -> None:
 async def test_tools_resources_and_prompts_of_all_servers_are_listed_under_their_names() -> None:
     async with toolbox(hostile(name="a"), hostile(name="b")) as box:
         tools = await box.tools()
-        assert len(tools) == 34  # in two pages each
+        assert len(tools) == 36  # in two pages each
         assert {(it.server, it.name) for it in tools} >= {("a", "echo"), ("b", "echo"), ("a", "roots")}
         assert [(it.server, it.uri) for it in await box.resources()] == [("a", "test://a"), ("b", "test://a")]
         assert await box.read("b", "test://a") == [{"uri": "test://a", "text": "read"}]
         assert [(it.server, it.name) for it in await box.prompts()] == [("a", "greet"), ("b", "greet")]
         (message,) = await box.prompt("a", "greet", {"who": "Ada"})
         assert message == {"role": "user", "content": {"type": "text", "text": "Greet Ada"}}
+
+
+@pytest.mark.requirement("E4")
+async def test_a_server_that_cannot_list_has_nothing_to_offer_and_the_others_have_theirs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with toolbox(hostile("listless", name="a"), hostile("exit", name="b"), hostile(name="c")) as box:
+        assert {it.server for it in await box.tools()} == {"c"}
+        assert [it.server for it in await box.resources()] == ["a", "c"]
+    assert "I have lost my list" in caplog.text
 
 
 @pytest.mark.requirement("E4")
@@ -240,6 +251,21 @@ async def test_progress_is_heard_and_starts_the_clock_again() -> None:
     assert heard[-1] == Progress(3, 3, "step 3")
     assert str(heard[-1]) == "3/3 step 3"
     assert len(heard) == 8
+
+
+@pytest.mark.requirement("E4")
+async def test_no_progress_is_heard_after_the_end() -> None:
+    heard: list[Progress] = []
+
+    async def hear(progress: Progress) -> None:
+        heard.append(progress)
+
+    async with toolbox(hostile()) as box:
+        for _ in range(20):
+            await box.call("it", "parting", on_progress=hear)
+            at_the_end = len(heard)
+            await box.call("it", "echo")
+            assert len(heard) == at_the_end
 
 
 @pytest.mark.requirement("E4")
@@ -499,3 +525,14 @@ async def test_another_list_ends_the_servers_that_are_not_in_it_and_leaves_the_o
         assert len(marks(file)) == 1
         with pytest.raises(McpError):
             await box.call("gone", "echo")
+
+
+@pytest.mark.requirement("E5")
+async def test_a_server_that_is_named_with_something_else_is_another_one(file: Path) -> None:
+    async with toolbox(hostile(MARKS=str(file), KEY="old")) as box:
+        await box.ready()
+        old = marks(file)
+        await box.change([hostile(MARKS=str(file), KEY="new")])
+        wait_for_death(old)
+        assert json.loads((await box.call("it", "env")).text)["KEY"] == "new"
+        assert len(marks(file)) == 2

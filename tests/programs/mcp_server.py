@@ -1,6 +1,6 @@
 """An MCP server, by hand, that behaves as it is told. Its tools are the same however it behaves.
 
-    mcp_server.py [silent|exit|brief|garbage|gush|stderr|deaf|family|modern] …
+    mcp_server.py [silent|exit|brief|listless|garbage|gush|stderr|deaf|family|modern] …
 
 With `MARKS` in its environment it appends its pid, and those of its children, to that file, a line each; with `HEARD`
 the methods of all that it is told or asked.
@@ -20,7 +20,7 @@ MANNERS = frozenset(sys.argv[1:])
 
 TOOLS = (
     "echo", "env", "cwd", "wait", "progress", "creep", "hurry", "crash", "flood", "long", "fail", "refuse", "elicit",
-    "visit", "nag", "roots", "whisper",
+    "visit", "nag", "roots", "whisper", "parting",
 )  # fmt: skip
 
 
@@ -114,6 +114,8 @@ def hear(message: dict[str, Any]) -> None:
             answer(message["id"], {"protocolVersion": version, "capabilities": offers, "serverInfo": info})
             if "brief" in MANNERS:
                 os._exit(4)
+        case "tools/list" if "listless" in MANNERS:
+            refuse(message["id"], -32603, "I have lost my list")
         case "tools/list":
             tools = [{"name": it, "inputSchema": {"type": "object"}} for it in TOOLS]
             half = tools[:5] if not message.get("params", {}).get("cursor") else tools[5:]
@@ -166,6 +168,10 @@ def call(id_: Any, params: dict[str, Any]) -> None:  # noqa: PLR0915
             for _ in range(2):
                 hear(json.loads(sys.stdin.readline()))  # something else first
             done(id_, "done")
+        case "parting":
+            about = {"progressToken": params["_meta"]["progressToken"], "progress": 1}
+            told = line({"method": "notifications/progress", "params": about})
+            os.write(1, told + line({"id": id_, "result": {"content": []}}) + told)
         case "crash":
             sys.stderr.write(f"I had {os.environ.get('KEY')} and it broke me\n")
             sys.stderr.flush()
