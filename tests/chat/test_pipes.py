@@ -96,7 +96,7 @@ def test_a_session_is_continued_or_an_error_and_never_silently_new(tmp_path: Pat
     assert done.stdout.count(f"{SAID}/history") == 2 and "You asked 2 times." in done.stdout
     session = re.search(r"--resume (sess_\w+)", done.stdout)
     assert session is not None
-    done = holdfast("demo", *store, "--print", "--resume", session[1][:20], "--prompt", "/history", cwd=elsewhere)
+    done = holdfast("demo", *store, "--print", "--resume", session[1][5:15], "--prompt", "/history", cwd=elsewhere)
     assert done.stdout == "You asked 3 times.\n"  # it is found wherever one is
     done = holdfast("demo", "--resume", "nonsense", cwd=tmp_path, stdin="hello\n")
     assert done.returncode == 1 and "cannot restore session nonsense" in done.stderr and "hello" not in done.stdout

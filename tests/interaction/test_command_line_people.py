@@ -138,4 +138,5 @@ def test_commands_options_and_ids_of_sessions_are_completed(place: Path) -> None
     assert complete(place, "holdfast sessions show ", 3) == [two[5:15], one[5:15]]
     assert complete(place, f"holdfast sessions show {one[5:9]}", 3) == [one[5:15]]
     assert complete(place, f"holdfast sessions show {one[:12]}", 3) == [one]
+    assert complete(place, f"holdfast chat demo --resume {one[5:9]}", 4) == [one[5:15]]
     assert complete(place.with_name("nowhere.db"), "holdfast sessions show ", 3) == []

@@ -85,7 +85,7 @@ async def _named(connection: Connection, name: str, cwd: str) -> tuple[str, str]
     async for it in connection.sessions():
         if it.id == name:
             return it.id, it.cwd
-        if it.id.startswith(name):
+        if it.id.startswith((name, f"sess_{name}")):  # as `holdfast sessions` shows them
             found.append(it)
     if len(found) > 1:
         some = "\n".join(f"  {it.id}  {it.title or ''}" for it in found[:10])

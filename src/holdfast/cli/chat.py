@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from holdfast.cli.completion import complete_sessions
+
 if TYPE_CHECKING:
     from holdfast.chat.opening import Permissions
 
@@ -39,9 +41,14 @@ class _Chat(click.Command):
 
 
 @click.command("chat", cls=_Chat, help=HELP)
-@click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False)
+@click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False, type=click.Path())
 @click.option("--continue", "newest", is_flag=True, help="Go on with the newest session of this directory.")
-@click.option("--resume", metavar="ID", help="Go on with this session; the beginning of its id is enough.")
+@click.option(
+    "--resume",
+    metavar="ID",
+    shell_complete=complete_sessions,
+    help="Go on with this session; the beginning of its id is enough.",
+)
 @click.option("--prompt", metavar="TEXT", help="The first thing to say.")
 @click.option("--print", "prints", is_flag=True, help="Print the answer to --prompt, or to stdin, and nothing else.")
 @click.option(
@@ -62,7 +69,7 @@ class _Chat(click.Command):
     metavar="URL",
     help="For `code`: an endpoint that speaks OpenAI's protocol and has all models (default: $HOLDFAST_BASE_URL).",
 )
-@click.option("--store", metavar="FILE", help="Where our agents keep their sessions, as for `holdfast run`.")
+@click.option("--store", "place", metavar="FILE", help="Where our agents keep their sessions, as for `holdfast run`.")
 @click.option(
     "--protocol",
     type=click.Choice(["1", "2", "auto"]),
@@ -91,7 +98,7 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         newest=bool(options["newest"]),
         resume=cast("str | None", options["resume"]),
         permissions=cast("Permissions | None", options["permissions"]),
-        store=cast("str | None", options["store"]),
+        store=cast("str | None", options["place"]),
         protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
     )
     prompt = cast("str | None", options["prompt"])

@@ -50,9 +50,16 @@ def test_how_to_come_back_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     assert start.command == ("gemini", "--acp")
 
 
-def test_an_agent_of_ours_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_without_a_name_it_is_the_coding_agent_if_it_has_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_MODEL", raising=False)
     start, remark = started(None)
-    assert start.command[1:] == ("-m", "holdfast", "run", "demo")
+    assert start.command[1:] == ("-m", "holdfast", "run", "demo")  # in a process of its own, as for an editor
     assert "demo agent" in remark
+    monkeypatch.setenv("HOLDFAST_MODEL", "any:model")
+    start, remark = started(None)
+    assert (start.command[1:], remark) == (("-m", "holdfast", "run", "code"), "")
+
+
+def test_a_file_that_is_not_there_is_told_at_once() -> None:
     with pytest.raises(UsageError, match="there is no file"):
         started("nothing.py")
