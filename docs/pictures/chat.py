@@ -1,4 +1,3 @@
-# ruff: noqa: T201
 """Draws `chat.svg`: a real chat, in a real terminal, typed by nobody but this script.
 
     python docs/pictures/chat.py [FILE]
@@ -8,14 +7,11 @@
 
 from __future__ import annotations
 
-import io
-import re
 import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
+from drawing import draw
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -45,12 +41,7 @@ def main(picture: Path) -> None:
             window.type("/mo")
             window.shows("Switch the model")
             screen = window.tmux("capture-pane", "-p", "-e")
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(screen.rstrip("\n")))
-    drawn = console.export_svg(title="holdfast chat mender.py", unique_id="chat")
-    drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # who looks at it need not fetch a font
-    picture.write_text("".join(f"{line.rstrip()}\n" for line in drawn.splitlines()))
-    print(f"drawn: {picture.name}")
+    draw(screen, picture, title="holdfast chat mender.py", width=WIDTH)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-# ruff: noqa: T201
 """Draws `code_agent.svg`: the coding agent at work, in a real terminal.
 
     python docs/pictures/code_agent.py
@@ -10,14 +9,11 @@ chat are the real ones; only the model is a script (a provider of ours on loopba
 from __future__ import annotations
 
 import asyncio
-import io
-import re
 import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
+from drawing import draw
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -64,13 +60,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         async with ModelServer(SCRIPT) as server:
             screen = await asyncio.to_thread(play, Path(place), server.url)
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(screen.rstrip("\n")))
-    drawn = console.export_svg(title="holdfast chat code", unique_id="code")
-    drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # who looks at it need not fetch a font
-    picture = Path(__file__).with_suffix(".svg")
-    await asyncio.to_thread(picture.write_text, "".join(f"{line.rstrip()}\n" for line in drawn.splitlines()))
-    print(f"drawn: {picture.name}")
+    draw(screen, Path(__file__).with_suffix(".svg"), title="holdfast chat code", width=WIDTH)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.store import Claim, Store
 
 KIB = 1 << 10
-SEGMENT = 128 * KIB
+SEGMENT = 64 * KIB
 
 
 def line_of(size: int) -> Line:
@@ -130,13 +130,13 @@ async def test_whoever_reads_sees_what_was_there_when_it_began_however_much_is_a
 async def test_segments_made_into_one_while_they_are_read_are_read_once(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
-        said = [line_of(10_000) for _ in range(12)]
+        said = [line_of(5_000) for _ in range(12)]
         for line in said:
             await turn(store, claim, line)
         reading = store.read(claim.session, 12)
         read = await anext(reading)
         assert 1 < len(read) < 12, "they are apart, and not all of them are read at once"
-        await turn(store, claim, line_of(20_000))
+        await turn(store, claim, line_of(10_000))
         read += [block async for some in reading for block in some]
         assert b"\n".join(read).split(b"\n") == bodies(said)
         (whole, _) = [block async for some in store.read(claim.session, 13) for block in some]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import apsw
 import msgspec
 
 from holdfast.model import Line, SessionInfo, SessionState, fold, lines_of, new_session_id, updates_in
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from holdfast.model import ArchiveFilter
     from holdfast.store import Claim, Store
+
+# apsw describes its values with a type that strict checking cannot see through.
+# pyright: reportUnknownMemberType=false
 
 CWD = "/work"
 NOTHING = Changes()
@@ -46,6 +50,13 @@ class Place:
             yield store
         finally:
             await store.close()
+            if self.lasts:
+                self._check_references()
+
+    def _check_references(self) -> None:
+        """Make sure that nothing in the database is about something that is not there."""
+        with closing(apsw.Connection(self.path)) as db, suppress(apsw.Error):  # it may be a damaged one
+            assert db.pragma("foreign_key_check") is None
 
 
 def info(cwd: str = CWD, *, title: str | None = None, at: int = 1, messages: int = 0) -> SessionInfo:

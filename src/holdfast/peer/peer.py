@@ -297,15 +297,16 @@ class Peer:
 
     def lines_received(self, lines: Sequence[Line]) -> None:
         """Take what arrived; see to what overtakes, queue the rest."""
-        inbox, urgent = self._inbox, self.routes.urgent
+        inbox, urgent, observers = self._inbox, self.routes.urgent, self._observers
         nothing_before = self._idle and not inbox
+        self._unread += FRAME_BYTES * len(lines)
         for line in lines:
             if type(line) is Oversized:
                 frame, seen = oversized(line.head, line.tail, line.limit), line.head
             else:
                 frame, seen = decode(line), line
-            self._unread += FRAME_BYTES + len(seen)
-            if self._observers:
+            self._unread += len(seen)
+            if observers:
                 self._show("in", seen)
             if type(frame) is Notification and frame.method != CANCEL and frame.method not in urgent:
                 inbox.append(frame)
@@ -416,25 +417,31 @@ class Peer:
     # Notifications
 
     async def _tell(self, it: Notification) -> None:
-        route = self.routes.notifications.get(it.method)
-        if route is None:
-            if it.method in self.routes.urgent:
+        """Tell of a notification, and of those that stand right behind it: they mostly come in swarms."""
+        inbox = self._inbox
+        while True:
+            route = self.routes.notifications.get(it.method)
+            if route is not None:
+                self._awaited = it
+                _handled.set(it)
+                try:
+                    await route.handle(route.read(it.params))
+                except asyncio.CancelledError:
+                    if (task := asyncio.current_task()) is not None and task.cancelling():
+                        raise
+                    log.warning("The handler of %s raised CancelledError", it.method)
+                except (KeyboardInterrupt, GeneratorExit):
+                    raise
+                except BaseException as e:  # noqa: BLE001  (nothing a handler raises may end the connection)
+                    error_for(e, f"The notification {it.method}")
+                finally:
+                    self._awaited = None
+            elif it.method in self.routes.urgent:
                 self._tell_at_once(it)
-            return
-        self._awaited = it
-        _handled.set(it)
-        try:
-            await route.handle(route.read(it.params))
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise
-            log.warning("The handler of %s raised CancelledError", it.method)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as e:  # noqa: BLE001  (nothing a handler raises may end the connection)
-            error_for(e, f"The notification {it.method}")
-        finally:
-            self._awaited = None
+            if not inbox or type(behind := inbox[0]) is not Notification:
+                return
+            inbox.popleft()
+            it = behind
 
     def _tell_at_once(self, it: Notification) -> None:
         route = self.routes.urgent[it.method]

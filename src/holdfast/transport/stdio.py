@@ -18,6 +18,8 @@ from contextlib import suppress
 from holdfast.transport.lines import MAX_LINE_BYTES
 from holdfast.transport.pipes import PipeTransport
 
+PIPE_BYTES = 256 << 10
+
 
 def open_stdio(*, limit: int = MAX_LINE_BYTES) -> StdioTransport:
     """Take over this process's stdin and stdout for good."""
@@ -71,5 +73,16 @@ def _own_output() -> int:
     with suppress(OSError):
         mode = os.stat(anew).st_mode  # noqa: PTH116  (pathlib takes as long to import as all our transports)
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
-            return os.open(anew, os.O_WRONLY | os.O_NONBLOCK)
+            fd = os.open(anew, os.O_WRONLY | os.O_NONBLOCK)
+            _widen(fd)
+            return fd
     return os.dup(1)
+
+
+def _widen(fd: int) -> None:
+    """Let a pipe hold more, so that a long history is not handed over in small pieces."""
+    with suppress(ImportError, AttributeError, OSError):  # Linux has this, and refuses it to whoever has much already
+        import fcntl  # noqa: PLC0415  (there is none on Windows)
+
+        if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < PIPE_BYTES:
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)

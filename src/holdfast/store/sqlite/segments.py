@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SAID = (b'{"sessionUpdate":"user_message"', b'{"sessionUpdate":"agent_message"')
 
-SEGMENT_BYTES = 128 << 10
+SEGMENT_BYTES = 64 << 10
 """A segment grows to this size; a line that is longer has a segment of its own."""
 
 

@@ -95,11 +95,11 @@ class Lowering:
     def past(self, block: bytes) -> bytes:
         """Say what is stored."""
         said: list[bytes] = []
-        if _TERMINAL in block:
-            for other, _ in runs(block):  # ahead of the calls they belong to, which are then said once and whole
-                if other.startswith(_TERMINAL):
-                    self._terminal(msgspec.json.decode(other))
-        for other, plain in runs(block):
+        pieces = list(runs(block))
+        for other, _ in pieces:  # ahead of the calls they belong to, which are then said once and whole
+            if other.startswith(_TERMINAL):
+                self._terminal(msgspec.json.decode(other))
+        for other, plain in pieces:
             if other and not other.startswith(_TERMINAL):
                 said += map(_encode, self._lower(msgspec.json.decode(other)))
             if plain:
