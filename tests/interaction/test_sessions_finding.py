@@ -133,6 +133,7 @@ def test_where_there_is_no_store_yet_there_are_no_sessions_and_none_is_made(
     assert sessions("list", "--json").json["sessions"] == []
     assert sessions("search", "x", "--all").err == "Nothing was found.\n"
     assert sessions("stats", "--json").json["sessions"] == 0
+    assert "There is none yet" in sessions("doctor").out
     assert "there is no session 'x'" in sessions("show", "x").err
     assert list(tmp_path.iterdir()) == []
 

@@ -28,7 +28,6 @@ COMPLETE = "_HOLDFAST_COMPLETE"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return the status to exit with."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    gc.disable()  # what is loaded now stays: looking through it again and again is a tenth of the start
     if arguments[:1] == ["run"] and COMPLETE not in os.environ:
         return run(arguments[1:])
     from holdfast.cli.commands import main_for_people  # noqa: PLC0415  (`run` needs none of it)
@@ -38,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Run an agent."""
+    gc.disable()  # what is loaded now stays: looking through it again and again is a tenth of the start
     import argparse  # noqa: PLC0415  (starts sooner than click: docs/decisions/002)
 
     from holdfast.cli.models import add_model_arguments  # noqa: PLC0415

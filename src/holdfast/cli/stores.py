@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import signal
 import threading
@@ -64,29 +63,34 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run what is async, now that all is loaded. Who stops it need not wait for what blocks, as reading stdin."""
+    """Run what is async. Who stops it need not wait for what blocks, as reading stdin does."""
     import asyncio  # noqa: PLC0415  (help needs none)
 
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None:
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)  # that of asyncio's waits until something gives way
-    if not gc.isenabled():
-        gc.freeze()
-        gc.enable()
     return asyncio.run(work)
+
+
+def is_there(place: str | None) -> bool:
+    """Say whether there is a store; one that somebody names must be there."""
+    from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.store import default_path  # noqa: PLC0415
+
+    path = place or default_path()
+    if path == ":memory:" or Path(path).exists():
+        return True
+    if place or os.environ.get("HOLDFAST_STORE"):
+        raise UsageError(f"there is no session store at {path}; an agent that is run with it makes it")
+    return False
 
 
 @asynccontextmanager
 async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[Store]:
     """Open the store; one that is not there yet is as good as an empty one, unless somebody has said where it is."""
-    from holdfast.errors import UsageError  # noqa: PLC0415
-    from holdfast.store import default_path, open_store  # noqa: PLC0415
+    from holdfast.store import open_store  # noqa: PLC0415
 
-    path = place or default_path()
-    if not makes and path != ":memory:" and not os.path.exists(path):  # noqa: ASYNC240, PTH110  (nobody waits)
-        if place or os.environ.get("HOLDFAST_STORE"):
-            raise UsageError(f"there is no session store at {path}; an agent that is run with it makes it")
-        path = ":memory:"
-    store = await open_store(path)
+    store = await open_store(place if makes or is_there(place) else ":memory:")
     try:
         yield store
     finally:

@@ -34,7 +34,14 @@ _cwd = click.option(
 @_all
 @_cwd
 @click.option("--archived", is_flag=True, help="Only those that were put away.")
-@click.option("--limit", default=50, show_default=True, metavar="N", help="How many at most; 0 for all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How many at most; 0 for all.",
+)
 @on_store()
 async def list_(store: Store, *, everywhere: bool, cwd: str | None, archived: bool, limit: int, as_json: bool) -> None:
     """List sessions, newest first: those of this directory, unless --all or --cwd says otherwise.
@@ -127,7 +134,9 @@ async def _explain_none(store: Store, cwd: str | None, *, archived: bool) -> Non
 @click.argument("words", nargs=-1, required=True)
 @_all
 @_cwd
-@click.option("--limit", default=20, show_default=True, metavar="N", help="How many places at most.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="How many places at most."
+)
 @on_store()
 async def search(
     store: Store, *, words: tuple[str, ...], everywhere: bool, cwd: str | None, limit: int, as_json: bool
@@ -138,7 +147,7 @@ async def search(
     matter. With --json: {"hits": [{"session", "kind", "id", "text", "marks": [[start, end], …]}, …]}.
     """
     place = None if everywhere else cwd or await here(store)
-    hits = await store.search(" ".join(words), cwd=place, limit=max(limit, 1))
+    hits = await store.search(" ".join(words), cwd=place, limit=limit)
     if as_json:
         from holdfast.export.document import about  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
-from holdfast.cli.stores import json_option, on_store, opened, run_async, store_option
+from holdfast.cli.stores import is_there, json_option, on_store, opened, run_async, store_option
 
 if TYPE_CHECKING:
     from holdfast.store import Finding, Store
@@ -90,6 +90,11 @@ async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:
     paint = output.painter()
     if not as_json:
         output.say(paint(f"The session store {place or default_path()}", bold=True))
+    if not is_there(place):
+        nothing = Finding("store", "ok", "There is none yet; an agent makes it when it runs for the first time")
+        findings.append(nothing)
+        _report(findings, repaired, as_json=as_json)
+        return 0
     try:
         async with opened(place) as store:
             with output.working("Looking"):
@@ -100,16 +105,16 @@ async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:
                     findings = [it async for it in store.examine()]
     except StoreError as e:
         findings.append(Finding("store", "problem", str(e)))
-    if as_json:
-        output.say(output.json_text({"findings": findings, "repaired": repaired}))
-    else:
-        _tell(findings, repaired)
+    _report(findings, repaired, as_json=as_json)
     return 1 if any(it.level == "problem" for it in findings) else 0
 
 
-def _tell(findings: list[Finding], repaired: list[str]) -> None:
+def _report(findings: list[Finding], repaired: list[str], *, as_json: bool) -> None:
     from holdfast.model.plain import one_line  # noqa: PLC0415
 
+    if as_json:
+        output.say(output.json_text({"findings": findings, "repaired": repaired}))
+        return
     paint, width = output.painter(), output.width()
     signs = {"ok": ("✓", "green"), "note": ("·", "yellow"), "problem": ("✗", "red")}
     room = max((len(it.about) for it in findings), default=0)

@@ -1,0 +1,66 @@
+"""A session that is written as JSON and read again is the session it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.stores import info
+from tests.support.updates import FEW, histories, told, values
+
+from holdfast.export.document import DocumentWriter, read_document
+from holdfast.export.redact import Redactor
+from holdfast.model import History, SessionState, event_from
+from holdfast.model.plain import plain
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model import Update
+
+times = st.integers(0, 2**51)
+
+
+def of(sequence: list[Update]) -> History:
+    history = History()
+    for update in sequence:
+        history.apply(event_from(update))
+    history.state.clear()  # what is known of the session itself is told apart from its history
+    return history
+
+
+@settings(max_examples=2 * FEW, deadline=None)
+@given(
+    histories,
+    st.none() | st.text(st.characters(codec="utf-8")),
+    times,
+    times,
+    st.dictionaries(st.text(max_size=3), values),
+)
+def test_written_and_read_again_it_is_the_same(
+    sequence: list[Update], title: str | None, created: int, passed: int, memory: dict[str, Any]
+) -> None:
+    history = of(sequence)
+    about = msgspec.structs.replace(
+        info(), title=title, created_at=created, updated_at=created + passed, archived=bool(passed % 2)
+    )
+    state = SessionState(options={"a": "b", "c": True}, memory=memory, title_by="agent", forked_from="sess_x")
+    writer = DocumentWriter()
+    written = "".join((writer.opening(about, state), *map(writer.entry, history), writer.closing(0)))
+    assert plain(written) == written
+    read_about, read_state, read = read_document(written.encode())
+    assert told(read) == told(history)
+    assert msgspec.structs.replace(read_about, messages=0) == about
+    assert msgspec.json.encode(read_state) == msgspec.json.encode(state)
+
+
+@settings(max_examples=FEW, deadline=None)
+@given(histories)
+def test_where_there_are_no_secrets_redaction_changes_nothing(sequence: list[Update]) -> None:
+    history = of(sequence)
+    redactor = Redactor()
+    clean = [told_entry for entry in history for told_entry in redactor.entry(entry).updates()]
+    assert redactor.count == 0
+    assert list(map(msgspec.json.encode, clean)) == list(map(msgspec.json.encode, history.updates()))
