@@ -2,7 +2,8 @@
 
     python docs/pictures/sessions.py
 
-Some chats are held first; then the commands are typed into a shell in tmux.
+Some chats are held first; then the commands are typed into a shell in tmux. In what they
+print only this machine's paths are replaced.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ TYPED = ("holdfast sessions", "holdfast sessions search mean", "holdfast session
 WIDTH = 88
 
 
+def prompts(screen: str) -> int:
+    """Count the lines where something was or can be typed."""
+    return sum(line.startswith("$") for line in screen.split("\n"))
+
+
 def main(picture: Path) -> None:
     """Hold some chats, look at them, and draw the screen."""
     with tempfile.TemporaryDirectory() as place:
@@ -43,13 +49,14 @@ def main(picture: Path) -> None:
         for agent, prompt in ASKED:
             command = (programs / "holdfast", "chat", agent, "--print", "--permissions", "allow", "--prompt", prompt)
             subprocess.run(command, cwd=project, env=env, check=True, capture_output=True)
-        env |= {"PS1": "$ ", "PAGER": "cat"}
+        env |= {"PS1": "$ ", "PAGER": "cat", "HISTFILE": "/dev/null"}
         with window("bash", "--norc", "--noprofile", cwd=project, env=env, columns=WIDTH, rows=66) as shell:
-            for line in TYPED:
-                shell.shows("$ ")
+            for number, line in enumerate(TYPED, start=1):
+                shell.until(lambda: shell.screen().endswith("$"), "there is no prompt")
                 shell.say(line)
-                shell.until(lambda: shell.screen().endswith("$"), f"{line} does not end")
+                shell.until(lambda: prompts(shell.screen()) > number, f"{line} does not end")  # noqa: B023
             screen = shell.tmux("capture-pane", "-p", "-e").rstrip().removesuffix("$")
+        screen = screen.replace(sys.executable, "python").replace(place, "/home/ada")
     draw(screen, picture, title="holdfast sessions", width=WIDTH)
 
 
