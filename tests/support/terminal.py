@@ -10,16 +10,17 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.schemas import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from pathlib import Path
 
 PATIENCE = 20.0
 """Nothing takes longer to appear on a screen, not even on a busy machine."""
@@ -32,8 +33,9 @@ _numbers = count()
 class Window:
     """One window, in which one program runs."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, outcome: Path) -> None:
         self._name = name
+        self._outcome = outcome
 
     def type(self, text: str) -> None:
         """Type text."""
@@ -86,8 +88,9 @@ class Window:
 
     def status(self) -> int:
         """Wait until the program has ended; say how."""
-        self.until(lambda: self.about("pane_dead_status") != "", "the program did not end")
-        return int(self.about("pane_dead_status"))
+        # tmux would say so too, but sometimes does not notice: its child stays a zombie until another one ends.
+        self.until(lambda: self._outcome.exists() and self._outcome.read_text() != "", "the program did not end")
+        return int(self._outcome.read_text())
 
     def about(self, name: str) -> str:
         """Ask tmux for one of the things it knows."""
@@ -109,9 +112,13 @@ def window(
     """Run a program in a window of its own."""
     if shutil.which("tmux") is None:
         lacking("tmux is not installed: no check in a real terminal")
-    opened = Window(f"holdfast-{os.getpid()}-{next(_numbers)}")
+    directory = Path(tempfile.mkdtemp())
+    opened = Window(f"holdfast-{os.getpid()}-{next(_numbers)}", directory / "outcome")
     settings = {"PYTHONUTF8": "1", "LC_ALL": "C.UTF-8", **(env or {})}
-    program = shlex.join(("timeout", str(LIFETIME), "env", *(f"{k}={v}" for k, v in settings.items()), *command))
+    program = shlex.join(
+        ("timeout", "--foreground", str(LIFETIME), "env", *(f"{k}={v}" for k, v in settings.items()), *command)
+    )
+    program += f"; printf %s $? > {shlex.quote(str(directory / 'outcome'))}"
     opened.tmux(
         *("set-option", "-g", "history-limit", "50000", ";", "set-option", "-g", "remain-on-exit", "on", ";"),
         *("set-option", "-g", "set-clipboard", "on", ";"),
@@ -121,6 +128,7 @@ def window(
         yield opened
     finally:
         opened.tmux("kill-server")
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
