@@ -21,7 +21,7 @@ from holdfast.chat.screen import Ask, Choice
 from holdfast.chat.status import status_line
 from holdfast.chat.view import View
 from holdfast.client import connect
-from holdfast.errors import ConnectionLost, HoldfastError, ProcessExited, RemoteError
+from holdfast.errors import ConnectionLost, HoldfastError, ProcessExited, RemoteError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -309,7 +309,10 @@ class Talk:
     async def _stop(self) -> None:
         with suppress(HoldfastError):
             if self.session is not None:
-                await self.session.cancel()
+                try:
+                    await self.session.cancel()
+                except UsageError:
+                    self.screen.show(Note("The agent was asked to stop and goes on.", tone="warning"))
 
     # What the agent asks
 

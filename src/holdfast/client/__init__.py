@@ -19,7 +19,7 @@
 - `Prompting` is a turn: iterate over it for updates, or `await` it for its stop reason. Leaving it early (``break``, an
   exception, a cancelled task) cancels the turn; inside ``async with session.prompt(…) as turn`` its end is waited for.
 - An update is an `Event` of `holdfast.model`, in version 2's shape whatever the agent speaks: `kind`, `key`, `text`
-  (of a plain text chunk) and `update()`, the JSON object. The last one of a turn is the idle `state_update`.
+  (of a piece of a message) and `update()`, the JSON object. The last one of a turn is the idle `state_update`.
 
 What the agent asks of us is refused unless `connect` is told otherwise:
 

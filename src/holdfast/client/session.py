@@ -72,10 +72,13 @@ class ClientSession:
         return "\n\n".join(it.text() for it in said if it.entity == "agent_message")
 
     async def cancel(self) -> None:
-        """Stop what the agent does; returns when a turn of ours has stopped. Nothing happens if it does nothing."""
+        """Stop what the agent does; returns when a turn of ours has stopped. Nothing happens if it does nothing.
+
+        Raises `UsageError` if the agent goes on all the same, after ten seconds.
+        """
         if (turn := self._current()) is not None:
             self._stop(turn)
-            await asyncio.shield(turn.ended)
+            await self._wait_for_end(turn)
         elif self.running:
             self._connection.notify("session/cancel", {"sessionId": self.id})
 

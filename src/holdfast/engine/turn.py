@@ -95,7 +95,7 @@ class Turn:
         if not self.running:
             raise TurnOver("This turn is over; nothing more can be said in it")
         self.history.apply(event)
-        if event.text is None and event.rule.fold is Fold.STATE:
+        if event.plain is None and event.rule.fold is Fold.STATE:
             self.session.note(self.history.state[event.kind])
         if not self._pending:
             self._loop.call_soon(self.flush)
@@ -142,7 +142,7 @@ class Turn:
             return
         if not events:
             return
-        bodies = [it.body for it in events if it.text is not None or it.rule.fold is not Fold.TRANSIENT]
+        bodies = [it.body for it in events if it.plain is not None or it.rule.fold is not Fold.TRANSIENT]
         if bodies and self._log is not None:
             bodies.append(b"")
             try:

@@ -20,17 +20,25 @@ Update: TypeAlias = dict[str, Any]
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One thing that happened. `text` is set for a chunk that is nothing but plain text."""
+    """One thing that happened. `plain` is set for a chunk that is nothing but text, and holds it."""
 
     kind: str
     key: str
     body: bytes
-    text: str | None = None
+    plain: str | None = None
 
     @property
     def rule(self) -> Rule:
         """How it folds."""
         return RULES.get(self.kind, OPAQUE)
+
+    @property
+    def text(self) -> str | None:
+        """The text of a piece of a message or a thought; None where it is anything else."""
+        if self.plain is not None or self.rule.item != "content" or self.rule.key != "messageId":
+            return self.plain
+        content = self.update()["content"]
+        return content.get("text") if content.get("type") == "text" else None
 
     def update(self) -> Update:
         """Decode the body."""
@@ -65,12 +73,12 @@ def event_from(update: Update, body: bytes | None = None) -> Event:
     kind = update["sessionUpdate"]
     rule = RULES.get(kind, OPAQUE)
     key = key_of(update, rule)
-    text = None
+    plain = None
     if rule.item == "content" and rule.key == "messageId" and len(update) == 3:
         content = update["content"]
         if content.get("type") == "text" and len(content) == 2:
-            text = content["text"]
-    return Event(kind, key, _encode(update) if body is None else in_one_line(body), text)
+            plain = content["text"]
+    return Event(kind, key, _encode(update) if body is None else in_one_line(body), plain)
 
 
 def in_one_line(body: bytes) -> bytes:

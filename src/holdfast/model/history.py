@@ -193,8 +193,8 @@ class History:
     def apply(self, event: Event) -> None:
         """Fold one event in."""
         rule = event.rule
-        if event.text is not None:
-            self._entry(rule.entity, event.key).append_text(event.text)
+        if event.plain is not None:
+            self._entry(rule.entity, event.key).append_text(event.plain)
             return
         match rule.fold:
             case Fold.TRANSIENT:

@@ -272,6 +272,8 @@ async def test_an_agent_that_ignores_a_cancellation_holds_up_nobody_for_long() -
         async with session.prompt("wait") as turn:
             async for update in turn:
                 if update.text == "waiting":
+                    with pytest.raises(UsageError, match="was asked to stop"):
+                        await session.cancel()
                     break
         assert turn.stop_reason is None
         with pytest.raises(UsageError, match="was asked to stop"):
