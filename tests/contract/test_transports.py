@@ -85,6 +85,17 @@ async def test_a_block_of_lines_arrives_behind_what_was_sent_before_and_ahead_of
         assert await there.get(1_002) == [b"before", *(b"%d" % n for n in range(1_000)), b"after"]
 
 
+async def test_a_block_may_come_in_pieces(link: Link) -> None:
+    async with link() as (near, far):
+        lines = [b"%d %s" % (n, b"x" * n) for n in range(1_000)]
+        block = b"".join(line + b"\n" for line in lines)
+        near.send_block(*(block[at : at + 1_000] for at in range(0, len(block), 1_000)))
+        near.send_block(*(block[at : at + 1] for at in range(5_000)), block[5_000:])
+        near.send_block(b"", b"the ", b"", b"end\n")
+        far.open(there := Collector())
+        assert await there.get(2_001) == [*lines, *lines, b"the end"]
+
+
 @pytest.mark.requirement("P7")
 async def test_blocks_that_nobody_reads_count_like_lines(link: Link) -> None:
     async with link() as (near, _far):

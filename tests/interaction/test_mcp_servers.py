@@ -437,7 +437,7 @@ async def test_a_question_nobody_answers_is_cancelled_and_one_nobody_can_be_aske
         assert "not supported" in (await box.call("it", "visit")).text
 
 
-async def test_a_server_that_asks_and_asks_is_not_heard_beyond_a_few_questions() -> None:
+async def test_a_server_that_asks_and_asks_is_not_heard_beyond_a_few_questions(tmp_path: Path) -> None:
     asked: list[Elicitation] = []
     enough = asyncio.Event()
 
@@ -446,11 +446,9 @@ async def test_a_server_that_asks_and_asks_is_not_heard_beyond_a_few_questions()
         await enough.wait()
         return Filled("decline")
 
-    async with toolbox(hostile(), elicit=think) as box:
+    async with toolbox(hostile(HEARD=str(tmp_path / "heard")), elicit=think) as box:
         nagging = asyncio.ensure_future(box.call("it", "nag", {"times": QUESTIONS + 4}))
-        async with asyncio.timeout(PATIENCE):
-            while len(asked) < QUESTIONS:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await written(tmp_path / "heard", "cancel " * 3 + "cancel\n")
         enough.set()
         heard = json.loads((await nagging).text)
         assert heard == ["cancel"] * 4 + ["decline"] * QUESTIONS

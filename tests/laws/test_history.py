@@ -84,7 +84,7 @@ def test_stored_and_sent_in_version_2_a_history_is_the_same(sequence: list[Updat
     if not lines:
         assert not len(history)
         return
-    sent = Envelope('s"1').lines(b"\n".join(lines)).split(b"\n")
+    sent = b"".join(Envelope('s"1').lines(b"\n".join(lines))).split(b"\n")
     assert sent.pop() == b""
     frames = [msgspec.json.decode(it) for it in sent]
     assert all(it["method"] == "session/update" and it["params"]["sessionId"] == 's"1' for it in frames)

@@ -10,8 +10,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.support.updates import FEW, call_items, encoded, histories, keys, objects, text, text_chunks, told, values
 
-from holdfast.model import History, event_from, lines_of, updates_in
-from holdfast.model.layout import CALL, CLOSE, MESSAGE, OPEN, OTHER, is_plain
+from holdfast.model import History, event_from, lines_of, messages_in, updates_in
+from holdfast.model.layout import CALL, CLOSE, OPEN, OTHER, is_plain
 from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lift import Lifting
 from holdfast.surface.v1.lower import Lowering
@@ -29,7 +29,7 @@ CHUNK: Update = {
     "content": {"type": "content", "content": {"type": "text", "text": "x"}},
 }
 
-MARKS = {*MESSAGE, *OPEN, *CLOSE, *CALL, *OTHER}
+MARKS = {*OPEN, *CLOSE, *CALL, *OTHER}
 
 calls = objects(
     {
@@ -74,7 +74,10 @@ def test_exactly_the_plain_lines_are_cut(sequence: list[Update], complete: bool)
 def test_without_its_marks_a_line_is_the_update_that_was_stored(sequence: list[Update], complete: bool) -> None:
     history = folded(sequence, complete=complete)
     lines = [line.body for line in lines_of(history)]
-    assert [msgspec.json.decode(it) for it in updates_in(b"\n".join(lines)).split(b"\n") if it] == [*history.updates()]
+    block = b"\n".join(lines)
+    updates = [msgspec.json.decode(it) for it in updates_in(block).split(b"\n") if it]
+    assert updates == [*history.updates()]
+    assert messages_in(block) == sum(it["sessionUpdate"] in ("user_message", "agent_message") for it in updates)
 
 
 @settings(max_examples=FEW, deadline=None)
@@ -88,7 +91,8 @@ def test_a_block_tells_what_its_lines_would_tell_one_by_one(sequence: list[Updat
     lines = [it.body for it in lines_of(history) if b"terminal" not in it.body]  # these wait for their calls
     whole, one_by_one = Lowering("s", Client({})), Lowering("s", Client({}))
     if lines:
-        assert held(whole.past(b"\n".join(lines))) == held(b"".join(map(one_by_one.past, lines)))
+        pieces = [piece for line in lines for piece in one_by_one.past(line)]
+        assert held(b"".join(whole.past(b"\n".join(lines)))) == held(b"".join(pieces))
 
 
 def held(said: bytes) -> list[bytes]:
@@ -114,7 +118,7 @@ def heard(line: bytes) -> bytes:
     """Say what a version 1 client holds that was sent a stored line, comparably."""
     lowering = Lowering("s", Client({}))
     lowering.quiet("a message this client sent itself")
-    frames = lowering.past(line).split(b"\n")[:-1]
+    frames = b"".join(lowering.past(line)).split(b"\n")[:-1]
     messages: list[Any] = []
     calls: dict[str, Update] = {}
     for frame in frames:

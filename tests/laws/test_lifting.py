@@ -30,8 +30,8 @@ many = settings(max_examples=FEW // 2, deadline=None)
 EVERYTHING = Client({"session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}})
 
 
-def sent(lines: bytes) -> list[Update]:
-    return [msgspec.json.decode(line)["params"]["update"] for line in lines.split(b"\n")[:-1]]
+def sent(*pieces: bytes) -> list[Update]:
+    return [msgspec.json.decode(line)["params"]["update"] for line in b"".join(pieces).split(b"\n")[:-1]]
 
 
 def lifted(lifting: lift1.Lifting | lift2.Lifting, sequence: list[Update]) -> list[Event]:
@@ -62,7 +62,7 @@ def test_in_version_2_what_was_lifted_and_lowered_is_what_it_was(update: Update)
 def test_in_version_2_a_replayed_history_is_the_history(sequence: list[Update]) -> None:
     history = folded([event_from(it) for it in sequence])
     lines = b"\n".join(line.body for line in lines_of(history))
-    replayed = sent(Lowering2("s").past(lines)) if lines else []
+    replayed = sent(*Lowering2("s").past(lines)) if lines else []
     assert told(folded(lifted(lift2.Lifting(), replayed)))[:-1] == told(history)[:-1]
 
 
@@ -130,7 +130,7 @@ def test_so_is_a_mode_which_is_told_as_an_option_besides(first: str, second: str
 def test_in_version_1_a_replayed_history_is_the_history(sequence: list[Update]) -> None:
     history = folded(lifted(lift1.Lifting(), sequence))
     lines = b"\n".join(line.body for line in lines_of(history))
-    replayed = sent(Lowering1("s", EVERYTHING).past(lines)) if lines else []
+    replayed = sent(*Lowering1("s", EVERYTHING).past(lines)) if lines else []
     assert told(folded(lifted(lift1.Lifting(), replayed)))[:-1] == told(history)[:-1]
 
 

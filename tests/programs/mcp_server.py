@@ -3,7 +3,7 @@
     mcp_server.py [silent|exit|brief|listless|garbage|gush|stderr|deaf|family|modern] …
 
 With `MARKS` in its environment it appends its pid, and those of its children, to that file, a line each; with `HEARD`
-the methods of all that it is told or asked.
+the methods of all that it is told or asked, and what comes of its nagging.
 """
 
 from __future__ import annotations
@@ -93,9 +93,8 @@ def refuse(id_: object, code: int, message: str, data: object = None) -> None:
 
 
 def hear(message: dict[str, Any]) -> None:
-    if "HEARD" in os.environ and "method" in message:
-        with Path(os.environ["HEARD"]).open("a") as file:
-            file.write(f"{message['method']}\n")
+    if "method" in message:
+        note(message["method"])
     match message.get("method"):
         case "initialize" if "modern" in MANNERS:
             refuse(message["id"], -32022, "no handshakes", {"supported": ["2026-07-28"], "requested": "2025-11-25"})
@@ -255,6 +254,12 @@ def ask(method: str, params: dict[str, Any]) -> object:
     return None
 
 
+def note(heard: str) -> None:
+    if "HEARD" in os.environ:
+        with Path(os.environ["HEARD"]).open("a") as file:
+            file.write(f"{heard}\n")
+
+
 def nag(times: int) -> list[str]:
     """Ask so many things at once; give what came of them, in the order in which that came."""
     schema: dict[str, Any] = {"type": "object", "properties": {}}
@@ -265,6 +270,7 @@ def nag(times: int) -> list[str]:
         message = json.loads(sys.stdin.readline())
         if str(message.get("id")).startswith("nag"):
             heard.append(message["result"]["action"])
+            note(" ".join(heard))
     return heard
 
 

@@ -45,8 +45,8 @@ class FeedTransport:
     def send(self, line: bytes) -> None:
         self.sent.append(line)
 
-    def send_block(self, block: bytes) -> None:
-        self.sent += block[:-1].split(b"\n")
+    def send_block(self, *pieces: bytes) -> None:
+        self.sent += b"".join(pieces)[:-1].split(b"\n")
 
     def flush(self) -> None: ...
 

@@ -76,7 +76,7 @@ async def marked(path: Path, count: int) -> list[int]:
 
 async def written(path: Path, text: str) -> None:
     """Wait until a file holds a text."""
-    await _until(lambda: text in path.read_text())
+    await _until(lambda: path.exists() and text in path.read_text())
 
 
 async def _until(is_so: Callable[[], bool]) -> None:

@@ -122,9 +122,10 @@ class Engine:
             # What the agent remembers in the middle of a turn is not for others to know.
             state = _copied(source.state, memory=record.state.memory)
             state.forked_from = session_id
-            claim = await self.store.fork(source.claim, info, state, up_to=at, lines=lines_of(entries))
-        copied = await self.store.get(info.id)
-        session = LiveSession(claim, info, state, copied.lines, self._loop.time())
+            added = lines_of(entries)
+            claim = await self.store.fork(source.claim, info, state, up_to=at, lines=added)
+        lines = record.lines + len(added) if at is None else (await self.store.get(info.id)).lines
+        session = LiveSession(claim, info, state, lines, self._loop.time())
         session.equipment = equipment
         return await self._sessions.enliven(session)
 

@@ -3,7 +3,7 @@
 A mark is a control character, which JSON never holds. So a whole block of lines becomes what a version says by
 replacing single bytes, and nothing is decoded. Most lines are *plain*, which means that marks suffice:
 
-- a message of one block: ``{"sessionUpdate":"KIND<MESSAGE>","messageId":KEY,"content":<OPEN>BLOCK<CLOSE>}``;
+- a message of one block: ``{"messageId":KEY,"sessionUpdate":"KIND<OPEN>BLOCK<CLOSE>}``;
 - a tool call that is finished, has a title, and holds nothing that is not the same in every version:
   ``{"sessionUpdate":"tool_call<CALL>",…}``.
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from holdfast.model.events import Event, Update
     from holdfast.model.history import Entry
 
-MESSAGE, OPEN, CLOSE, CALL, OTHER = b"\x01", b"\x02", b"\x03", b"\x04", b"\x05"
+OPEN, CLOSE, CALL, OTHER = b"\x01", b"\x02", b"\x03", b"\x04"
 
 _MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
 _CALL = b'{"sessionUpdate":"tool_call_update"'
-_MARKED_CALL = b'{"sessionUpdate":"tool_call\x04"'
+_MARKED_CALL = b'{"sessionUpdate":"tool_call\x03"'
 
 _PLAIN_CALL = frozenset(
     {"sessionUpdate", "toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput"}
@@ -39,6 +39,11 @@ _PLAIN_KINDS = frozenset(
 )
 _PLAIN_STATUS = frozenset({"completed", "failed"})
 """Of a call that goes on a reader has to know what it has shown so far, so that one is decoded (B12)."""
+
+_SAID = (
+    *(b'"user_message\x01', b'"agent_message\x01'),
+    *(b'\n\x04{"sessionUpdate":"user_message"', b'\n\x04{"sessionUpdate":"agent_message"'),
+)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -68,15 +73,20 @@ def stored(update: Update) -> bytes:
     kind = update["sessionUpdate"]
     if kind in _MESSAGES:
         key, block = _encode(update["messageId"]), _encode(update["content"][0])
-        return b'{"sessionUpdate":"%s\x01","messageId":%s,"content":\x02%s\x03}' % (kind.encode(), key, block)
+        return b'{"messageId":%s,"sessionUpdate":"%s\x01%s\x02}' % (key, kind.encode(), block)
     encoded = _encode(update)
     return _MARKED_CALL + encoded[len(_CALL) :] if encoded.startswith(_CALL) else OTHER + encoded
 
 
 def updates_in(block: bytes) -> bytes:
     """Give the updates of a block of lines, one a line, without marks."""
-    block = block.replace(OPEN, b"[").replace(CLOSE, b"]")
-    return block.replace(CALL, b"_update").replace(MESSAGE, b"").replace(OTHER, b"")
+    block = block.replace(CALL, b"_update").replace(OTHER, b"")
+    return block.replace(CLOSE, b"]").replace(OPEN, b'","content":[')
+
+
+def messages_in(block: bytes) -> int:
+    """Count what was said in a block of lines by the user and by the agent."""
+    return sum(map((b"\n" + block).count, _SAID))
 
 
 def fold(lines: Iterable[bytes], *, complete: bool = True) -> History:

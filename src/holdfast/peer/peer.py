@@ -193,12 +193,12 @@ class Peer:
         """Send what was said so far now instead of at the end of the loop tick."""
         self._transport.flush()
 
-    def send_block(self, block: bytes) -> None:
-        """Send messages that are encoded already, each a line with its newline, in one piece."""
+    def send_block(self, *pieces: bytes) -> None:
+        """Send messages that are encoded already, each a line with its newline; a piece may hold a part of them."""
         if self._observers:
-            for line in block[:-1].split(b"\n"):
+            for line in b"".join(pieces)[:-1].split(b"\n"):
                 self._show("out", line)
-        self._transport.send_block(block)
+        self._transport.send_block(*pieces)
 
     @property
     def unsent(self) -> int:

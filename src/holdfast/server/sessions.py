@@ -207,8 +207,7 @@ class Sessions:
     def _announce(self, session: LiveSession) -> None:
         watch = self._watches.get(session.id)
         if watch is not None and self.host.agent.commands:
-            lines = watch.lowering.past(as_past([commands_update(self.host.agent)]))
-            self._peer.send_block(lines)
+            self._peer.send_block(*watch.lowering.past(as_past([commands_update(self.host.agent)])))
 
     def _follow(self, session: LiveSession) -> None:
         watch = self._watches.get(session.id)

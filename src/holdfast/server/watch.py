@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DRAINED_BYTES = 512 << 10
-
 
 class Lowering(Protocol):
     """What a surface makes of events."""
@@ -30,8 +28,8 @@ class Lowering(Protocol):
         """Say what happened, as whole lines."""
         ...
 
-    def past(self, block: bytes) -> bytes:
-        """Say what is stored, as whole lines."""
+    def past(self, block: bytes) -> tuple[bytes, ...]:
+        """Say what is stored, as whole lines, in pieces."""
         ...
 
     def quiet(self, message_id: str) -> None:
@@ -81,8 +79,8 @@ class Watch:
     async def replay(self, blocks: Sequence[bytes]) -> None:
         """Send what is stored, no faster than the client reads it."""
         for block in blocks:
-            if lines := self.lowering.past(block):
-                self._peer.send_block(lines)
+            if pieces := self.lowering.past(block):
+                self._peer.send_block(*pieces)
                 await self._peer.drain()
 
     async def ask(self, question: Question) -> Answer:

@@ -60,11 +60,11 @@ class PipeTransport:
         if self._queued > BURST_BYTES:
             self.flush()
 
-    def send_block(self, block: bytes) -> None:
+    def send_block(self, *pieces: bytes) -> None:
         """Send whole lines at once."""
         if not (self._closed or self._output.broken):
             self.flush()
-            self._write(block)
+            self._write(*pieces)
 
     def flush(self) -> None:
         """Send what is queued now instead of at the end of the tick."""
@@ -75,8 +75,8 @@ class PipeTransport:
             self._queued = 0
             self._write(data)
 
-    def _write(self, data: bytes) -> None:
-        self._output.write(data)
+    def _write(self, *pieces: bytes) -> None:
+        self._output.write(*pieces)
         if self._output.unsent > MAX_UNSENT_BYTES:
             self._output.close()
             self._loop.call_soon(self._progressed)

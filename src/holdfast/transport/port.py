@@ -45,8 +45,11 @@ class Transport(Protocol):
         """Send a line at the end of this loop tick. Never blocks, never fails; goes nowhere once the end came."""
         ...
 
-    def send_block(self, block: bytes) -> None:
-        """Send whole lines at once, each with its newline, behind what was sent before. As `send` in all else."""
+    def send_block(self, *pieces: bytes) -> None:
+        """Send whole lines at once, each with its newline, behind what was sent before. As `send` in all else.
+
+        They may be given in pieces, so that whoever made a large one need not copy it.
+        """
         ...
 
     def flush(self) -> None:

@@ -10,7 +10,6 @@ import pytest
 from holdfast.model import event_from, fold, lines_of, searchable, stored, updates_in
 from holdfast.model.layout import CALL as CALL_MARK
 from holdfast.model.layout import CLOSE, OPEN, OTHER, is_plain
-from holdfast.model.layout import MESSAGE as MESSAGE_MARK
 
 if TYPE_CHECKING:
     from holdfast.model import Line, Update
@@ -28,10 +27,8 @@ def lines(*updates: Update, complete: bool = True) -> list[Line]:
 @pytest.mark.parametrize("kind", ["user_message", "agent_message", "agent_thought"])
 def test_a_message_of_one_block_is_plain_and_has_exactly_the_promised_form(kind: str) -> None:
     (line,) = lines({"sessionUpdate": kind, "content": [TEXT], "messageId": 'q"'})
-    form = b'{"sessionUpdate":"%s<1>","messageId":"q\\"","content":<2>{"type":"text","text":"x"}<3>}'
-    for n, mark in enumerate((MESSAGE_MARK, OPEN, CLOSE), start=1):
-        form = form.replace(b"<%d>" % n, mark)
-    assert line.body == form % kind.encode()
+    form = b'{"messageId":"q\\"","sessionUpdate":"%s<open>{"type":"text","text":"x"}<close>}' % kind.encode()
+    assert line.body == form.replace(b"<open>", OPEN).replace(b"<close>", CLOSE)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ def test_a_stored_call_is_said_once_with_what_its_terminal_printed() -> None:
     for number in range(3):
         for event in run(number):
             history.apply(event)
-    said = updates_in(Lowering("s", Client({})).past(b"\n".join(line.body for line in lines_of(history))))
+    pieces = Lowering("s", Client({})).past(b"\n".join(line.body for line in lines_of(history)))
+    said = updates_in(b"".join(pieces))
     assert [(it["sessionUpdate"], it["toolCallId"], it["content"]) for it in said] == [
         ("tool_call", f"call{number}", SHOWN) for number in range(3)
     ]
@@ -54,7 +55,7 @@ def test_a_terminal_that_is_stored_in_a_later_block_is_added_to_its_call() -> No
     for event in run(0):
         history.apply(event)
     lowering = Lowering("s", Client({}))
-    said = [it for line in lines_of(history) for it in updates_in(lowering.past(line.body))]
+    said = [it for line in lines_of(history) for it in updates_in(b"".join(lowering.past(line.body)))]
     assert [(it["sessionUpdate"], it["content"]) for it in said] == [("tool_call", []), ("tool_call_update", SHOWN)]
 
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.model import event_in, fold, lines_of, updates_in
+from holdfast.model import event_in, fold, lines_of, messages_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holdfast.model import Line
     from holdfast.store.sqlite.database import Database
-
-_SAID = (b'{"sessionUpdate":"user_message"', b'{"sessionUpdate":"agent_message"')
 
 SEGMENT_BYTES = 64 << 10
 """A segment grows to this size; a line that is longer has a segment of its own."""
@@ -149,8 +147,7 @@ def _is_about(line: bytes, key: str) -> bool:
 
 def count_messages(db: Database, n: int) -> int:
     """Count what was said in a history by the user and by the agent."""
-    bodies = (updates_in(body) for _, _, _, body in db.rows("read_history", n=n, line=0))
-    return sum(line.startswith(_SAID) for body in bodies for line in body.split(b"\n"))
+    return sum(messages_in(body) for _, _, _, body in db.rows("read_history", n=n, line=0))
 
 
 def delete_history(db: Database, n: int) -> None:

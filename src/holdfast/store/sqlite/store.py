@@ -7,6 +7,7 @@ import os
 import secrets
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FIRST_READ_BYTES, READ_BYTES = 32 << 10, 512 << 10
+FIRST_READ_BYTES, READ_BYTES = 32 << 10, 768 << 10
 """How much of a history is read at a time: a little, so that something can be shown soon, then much."""
 
 
@@ -299,24 +300,15 @@ class SqliteStore:
 
     async def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
         n = (await self._reader.run(lambda db: rows.find_session(db, session)))[0]
-        ahead: asyncio.Task[tuple[int, list[bytes]]] | None = None
-
-        async def some(line: int, size: int = READ_BYTES) -> tuple[int, list[bytes]]:
-            return await self._reader.run(lambda db: segments.read_some(db, n, line, lines, size))
-
-        line, bodies = await some(0, FIRST_READ_BYTES)
-        try:
-            while bodies:
-                yield bodies  # the first leaves before more is read; from then on the next is read meanwhile
-                if line >= lines:
-                    return
-                line, bodies = await (ahead or some(line))
-                ahead = asyncio.create_task(some(line), name="read ahead") if line < lines else None
-        finally:
-            if ahead is not None:
-                ahead.cancel()
-                await asyncio.gather(ahead, return_exceptions=True)
-        await self.get(session)  # it ends too early: it may have been deleted meanwhile
+        line, size = 0, FIRST_READ_BYTES
+        while line < lines:
+            some = partial(segments.read_some, n=n, line=line, end=lines, size=size)
+            line, bodies = await self._reader.run(some)
+            if not bodies:
+                await self.get(session)  # it ends too early: it may have been deleted meanwhile
+                return
+            yield bodies
+            size = READ_BYTES
 
     async def search(self, words: str, *, cwd: str | None, limit: int) -> list[Hit]:
         return await self._reader.run(lambda db: search.find(db, words, cwd, limit))

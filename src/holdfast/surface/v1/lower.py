@@ -81,7 +81,7 @@ class Lowering:
         """Say what happened."""
         said: list[bytes] = []
         for event in events:
-            if event.text is not None:
+            if event.kind in CHUNKS:
                 said.append(event.body)
                 self._messages.add(event.key)
             else:
@@ -90,9 +90,9 @@ class Lowering:
         if any(it.kind == "state_update" and it.update().get("state") == "idle" for it in events):
             self._calls.clear()  # a turn that has ended changes nothing any more
             self._terminals.clear()
-        return self._framed(said)
+        return b"%s%s}}\n" % (self._before, self._between.join(said)) if said else b""
 
-    def past(self, block: bytes) -> bytes:
+    def past(self, block: bytes) -> tuple[bytes, ...]:
         """Say what is stored."""
         said: list[bytes] = []
         pieces = list(runs(block))
@@ -107,7 +107,7 @@ class Lowering:
         said += map(_encode, self._changed_calls())
         self._messages.clear()
         self._let_go()
-        return self._framed(said)
+        return (self._before, self._between.join(said), b"}}\n") if said else ()
 
     def _let_go(self) -> None:
         """Forget the calls that have ended and whose terminals were shown."""
@@ -116,9 +116,6 @@ class Lowering:
                 del self._calls[key]
                 for terminal in call.terminals:
                     del self._terminals[terminal]
-
-    def _framed(self, updates: list[bytes]) -> bytes:
-        return b"%s%s}}\n" % (self._before, self._between.join(updates)) if updates else b""
 
     def _lower(self, update: Update) -> Iterator[Update]:
         kind = update["sessionUpdate"]

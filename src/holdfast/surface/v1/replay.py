@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.model.layout import CALL, CLOSE, MESSAGE, OPEN, OTHER
+from holdfast.model.layout import CALL, CLOSE, OPEN, OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,4 +25,4 @@ def runs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def cut(plain: bytes) -> bytes:
     """Say plain lines: a message is one chunk, a tool call a `tool_call`."""
-    return plain.replace(OPEN, b"").replace(CLOSE, b"").replace(CALL, b"").replace(MESSAGE, b"_chunk")
+    return plain.replace(CALL, b"").replace(CLOSE, b"").replace(OPEN, b'_chunk","content":')

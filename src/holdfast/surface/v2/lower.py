@@ -24,7 +24,7 @@ class Lowering:
         """Say what happened."""
         return self._envelope.join(it.body for it in events)
 
-    def past(self, block: bytes) -> bytes:
+    def past(self, block: bytes) -> tuple[bytes, ...]:
         """Say what is stored."""
         return self._envelope.lines(block)
 

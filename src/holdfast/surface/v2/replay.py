@@ -23,9 +23,9 @@ class Envelope:
         self._after = b"}}\n"
         self._between = self._after + self._before
 
-    def lines(self, block: bytes) -> bytes:
-        """Put the envelope around each update of a block of stored lines; whole lines come out."""
-        return b"%s%s%s" % (self._before, updates_in(block).replace(b"\n", self._between), self._after)
+    def lines(self, block: bytes) -> tuple[bytes, ...]:
+        """Put the envelope around each update of a block of stored lines; whole lines come out, in pieces."""
+        return self._before, updates_in(block).replace(b"\n", self._between), self._after
 
     def join(self, updates: Iterable[bytes]) -> bytes:
         """Put the envelope around each of some updates, at least one."""
