@@ -329,6 +329,30 @@ async def test_files_and_terminals_of_the_editor_are_used_inside_the_roots_only(
     assert len(refused) == 9
 
 
+@pytest.mark.requirement("C11")
+async def test_what_was_said_before_the_editor_is_asked_for_a_file_is_shown_before(tmp_path: Path) -> None:
+    agent = Agent("using")
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        assert turn.client is not None
+        for n in range(3):
+            await turn.say(f"{n}")
+            await turn.client.read_text("a.txt")
+
+    async with serving(agent) as host:
+        client = await host.client(1, **EVERYTHING)
+        shown: list[str] = []
+
+        def note(_: dict[str, Any]) -> dict[str, Any]:
+            shown.append(client.said())
+            return {"content": ""}
+
+        client.answers["fs/read_text_file"] = note
+        assert await client.prompt(await client.new(str(tmp_path)), "go") == "end_turn"
+        assert shown == ["0", "01", "012"]
+
+
 # Logging in
 
 

@@ -279,6 +279,7 @@ async def test_a_tool_call_or_terminal_that_does_not_offer_it_cannot_be_cancelle
         session = await client.new()
         await patiently(client.begin_prompt(session, "go"))
         await gates.reached()
+        await client.until(lambda: client.updates("tool_call_update"))
         (call,) = client.updates("tool_call_update")
         assert "capabilities" not in call
         for method, name in (("tool_call/cancel", "toolCallId"), ("terminal/cancel", "terminalId")):

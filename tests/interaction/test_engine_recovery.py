@@ -56,7 +56,9 @@ async def test_a_broken_turn_is_ended_its_open_calls_failed_and_nothing_is_run_a
         turn = begin(engine, session, *script)
         waiting = begin(engine, session, "say waiting")
         await agent.at("gate")
-        left, seen = disk_as_of_now(place, tmp_path / "left"), recorder.history()
+        left = disk_as_of_now(place, tmp_path / "left")
+        turn.flush()  # all that is stored is to be seen, too
+        seen = recorder.history()
         agent.gates["gate"].set()
         await ended(turn)
         await ended(waiting)

@@ -29,7 +29,8 @@ class Services(Protocol):
 class ClientServices:
     """The editor's files and terminals. Paths outside the session's roots are refused before it is asked (C11)."""
 
-    def __init__(self, services: Services, workspace: Workspace) -> None:
+    def __init__(self, turn: Turn, services: Services, workspace: Workspace) -> None:
+        self._turn = turn
         self._services = services
         self._workspace = workspace
 
@@ -41,7 +42,7 @@ class ClientServices:
             if services is not None and services.offered:
                 from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
 
-                return cls(services, Workspace(turn.session.cwd, turn.session.additional))
+                return cls(turn, services, Workspace(turn.session.cwd, turn.session.additional))
         return None
 
     @property
@@ -57,25 +58,29 @@ class ClientServices:
             params["line"] = line
         if limit is not None:
             params["limit"] = limit
-        return (await self._services.call("fs/read_text_file", params))["content"]
+        return (await self._call("fs/read_text_file", params))["content"]
 
     async def write_text(self, path: str, text: str) -> None:
         """Write a file through the editor."""
         self._need("write")
-        await self._services.call("fs/write_text_file", {"path": str(self._workspace.resolve(path)), "content": text})
+        await self._call("fs/write_text_file", {"path": str(self._workspace.resolve(path)), "content": text})
 
     async def run(self, *command: str, cwd: str | None = None, limit: int = 1 << 20) -> tuple[int | None, str]:
         """Run a command in a terminal of the editor; give its exit status and output."""
         self._need("terminal")
         params: dict[str, Any] = {"command": command[0], "args": list(command[1:]), "outputByteLimit": limit}
         params["cwd"] = str(self._workspace.resolve(cwd or "."))
-        terminal = {"terminalId": (await self._services.call("terminal/create", params))["terminalId"]}
+        terminal = {"terminalId": (await self._call("terminal/create", params))["terminalId"]}
         try:
-            ended = await self._services.call("terminal/wait_for_exit", terminal)
-            output = await self._services.call("terminal/output", terminal)
+            ended = await self._call("terminal/wait_for_exit", terminal)
+            output = await self._call("terminal/output", terminal)
         finally:
-            await self._services.call("terminal/release", terminal)
+            await self._call("terminal/release", terminal)
         return ended.get("exitCode"), output["output"]
+
+    async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._turn.flush()  # what was said before it is asked is shown before
+        return await self._services.call(method, params)
 
     def _need(self, service: str) -> None:
         if service not in self.offers:

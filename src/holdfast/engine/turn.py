@@ -1,6 +1,7 @@
 """A turn: from an accepted prompt to its end. Everything it says goes through `emit`.
 
-What is emitted within one loop tick is written to the turn's log in one piece, and only then shown (P1).
+What is emitted within one loop tick is written to the turn's log in one piece, and only then shown (P1). Ticks that
+follow each other closely are shown together.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 FLUSH_BYTES = 256 << 10
 """When a tick has emitted this much it is written and shown at once."""
+
+PACE = 0.001
+"""So many seconds are between one showing and the next; docs/decisions/004 says why."""
 
 CONGESTED_BYTES = 1 << 20
 """Whoever has more than this unread is behind; a turn waits only while everybody is."""
@@ -68,6 +72,8 @@ class Turn:
         self._log: TurnLog | None = None
         self._pending: list[Event] = []
         self._pending_bytes = 0
+        self._stored: list[Event] = []
+        self._shown = 0.0
         self._work: asyncio.Task[StopReason | None] | None = None
         self.asks = Asks(session)
         """Its open questions."""
@@ -91,14 +97,14 @@ class Turn:
     # What the agent says
 
     def emit(self, event: Event) -> None:
-        """Say something that can be folded. It is stored and shown at the end of this loop tick."""
+        """Say something that can be folded. It is stored at the end of this loop tick, and shown at once or soon."""
         if not self.running:
             raise TurnOver("This turn is over; nothing more can be said in it")
         self.history.apply(event)
         if event.plain is None and event.rule.fold is Fold.STATE:
             self.session.note(self.history.state[event.kind])
         if not self._pending:
-            self._loop.call_soon(self.flush)
+            self._loop.call_soon(self._tick)
         self._pending.append(event)
         self._pending_bytes += len(event.body)
 
@@ -136,6 +142,25 @@ class Turn:
 
     def flush(self) -> None:
         """Store what was said since the last time, then show it."""
+        self._store()
+        self._show()
+
+    def _tick(self) -> None:
+        """Store what was said in this tick; show it, unless something was shown just now."""
+        waiting = bool(self._stored)
+        self._store()
+        if self._loop.time() >= self._shown + PACE:
+            self._show()
+        elif self._stored and not waiting:
+            self._loop.call_at(self._shown + PACE, self._show)
+
+    def _show(self) -> None:
+        if self._stored:
+            events, self._stored = self._stored, []
+            self._shown = self._loop.time()
+            self.session.show(events)
+
+    def _store(self) -> None:
         events, self._pending, self._pending_bytes = self._pending, [], 0
         if self.failure is not None:
             self.unshown += events
@@ -148,11 +173,12 @@ class Turn:
             try:
                 self._log.append(b"\n".join(bodies))
             except StoreError as e:
+                self._show()
                 self.failure = e
                 self.unshown = events
                 self._stop()
                 return
-        self.session.show(events)
+        self._stored += events
 
     # What the agent asks
 
@@ -166,6 +192,7 @@ class Turn:
             wanted = "allow" if self.session.state.permissions[question.subject] else "reject"
             return next((it.id for it in question.options if it.kind.startswith(wanted)), None)
         self._enter("ask", "requires_action")
+        self.flush()  # what a question is about is shown before it is put
         try:
             answer = await self.asks.put(question)
             if isinstance(question, Permission) and answer is not None and not self.stopping:

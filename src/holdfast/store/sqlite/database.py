@@ -68,6 +68,13 @@ class Database:
             found = it
         return found
 
+    def only(self, name: str, /, **bindings: object) -> tuple[Any, ...]:
+        """Run a query that gives a row in every database that is not damaged."""
+        found = self.row(name, **bindings)
+        if found is None:
+            raise apsw.CorruptError(f"nothing found: {name}")
+        return found
+
     def rows(self, name: str, /, **bindings: Any) -> Iterator[tuple[Any, ...]]:
         """Run a query; its rows are read as they are asked for."""
         return self._db.execute(self._queries[name], bindings)

@@ -53,7 +53,7 @@ def find_session(db: Database, session: str) -> tuple[Any, ...]:
 
 def add_session(db: Database, info: SessionInfo, state: bytes, owner: str) -> tuple[int, Claim]:
     """Add a session, claimed; give its number, too."""
-    row = db.row(
+    row = db.only(
         "add_session",
         id=info.id,
         cwd=info.cwd,
@@ -67,7 +67,6 @@ def add_session(db: Database, info: SessionInfo, state: bytes, owner: str) -> tu
         state=state,
         owner=owner,
     )
-    assert row
     if info.title:
         _set_title(db, row[0], info.title)
     return row[0], Claim(info.id, row[1])

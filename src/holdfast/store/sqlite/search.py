@@ -87,9 +87,7 @@ def _title_hit(info: SessionInfo, wanted: set[str]) -> Hit:
 
 
 def _line_hit(db: Database, info: SessionInfo, segment: int, line: int, wanted: set[str]) -> Hit:
-    row = db.row("get_segment", id=segment)
-    assert row
-    stored: list[bytes] = row[0].split(b"\n")[line:]
+    stored: list[bytes] = db.only("get_segment", id=segment)[0].split(b"\n")[line:]
     if not stored:
         raise apsw.CorruptError("a line that words were found in is not there")
     first = event_in(stored[0])

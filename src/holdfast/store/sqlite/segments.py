@@ -29,20 +29,17 @@ def extend_history(db: Database, n: int, lines: Sequence[Line]) -> None:
     """Put lines behind a session's history, and what a search should find in each of them."""
     if not lines:
         return
-    ends = db.row("get_end", n=n)
-    assert ends
-    position, tail, tail_bytes = ends
+    position, tail, tail_bytes = db.only("get_end", n=n)
     for run in _runs(lines):
         body = b"\n".join(line.body for line in run)
         if tail_bytes + len(body) > SEGMENT_BYTES:
             _merge(db, n, tail)
             tail, tail_bytes = position, 0
-        added = db.row("add_segment", lines=len(run), body=body)
-        assert added
-        db.run("add_history", n=n, position=position, segment=added[0])
+        (segment,) = db.only("add_segment", lines=len(run), body=body)
+        db.run("add_history", n=n, position=position, segment=segment)
         for at, line in enumerate(run):
             if line.text:
-                add_words(db, line.text, segment=added[0], line=at)
+                add_words(db, line.text, segment=segment, line=at)
         position, tail_bytes = position + len(run), tail_bytes + len(body)
     db.run("set_end", n=n, lines=position, tail=tail, tail_bytes=tail_bytes)
 
@@ -93,10 +90,9 @@ def add_words(
     db: Database, text: str, *, segment: int | None = None, line: int | None = None, session: int | None = None
 ) -> int:
     """Let a search find a text."""
-    doc = db.row("add_doc", segment=segment, line=line, session=session)
-    assert doc
-    db.run("add_words", id=doc[0], text=text)
-    return doc[0]
+    (doc,) = db.only("add_doc", segment=segment, line=line, session=session)
+    db.run("add_words", id=doc, text=text)
+    return doc
 
 
 def delete_words(db: Database, doc: int) -> None:
@@ -107,8 +103,7 @@ def delete_words(db: Database, doc: int) -> None:
 
 def copy_history(db: Database, n: int, copy: int, up_to: str | None) -> bool:
     """Give a session the beginning of another's history. Say whether the entry to end with was found."""
-    end = db.row("get_end", n=n)
-    assert end
+    end = db.only("get_end", n=n)
     position, lines = end[0], list[bytes]()
     if up_to is not None:
         found = _end_of(db, n, up_to)

@@ -79,8 +79,7 @@ class SqliteStore:
         if found is None:
             with db.transaction():
                 db.run("add_setting", name="cursor key", value=secrets.token_bytes(32))
-            found = db.row("get_setting", name="cursor key")
-        assert found
+            found = db.only("get_setting", name="cursor key")
         self._key = found[0]
 
     # Sessions
@@ -223,8 +222,7 @@ class SqliteStore:
             with db.transaction():
                 row = rows.find_session(db, session)
                 self._refuse_if_running(row)
-                taken = db.row("take_session", n=row[0], owner=self._owners.me)
-                assert taken
+                taken = db.only("take_session", n=row[0], owner=self._owners.me)
                 # Inside: whoever cannot read what the broken turn has said must not keep others from it.
                 record, broken = rows.read_session(row), self._broken(row)
                 if row[11] not in (None, self._owners.me):

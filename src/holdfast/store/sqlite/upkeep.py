@@ -18,9 +18,8 @@ DIRECTORIES = 10
 def stats(db: Database, size: Size) -> Stats:
     """Count what is in the store: by its indexes where they have it, so that a million sessions take a moment."""
     with db.snapshot():
-        recent, archived = db.row("sum_recent"), db.row("sum_archived")
-        total, segments, docs = db.row("count_sessions"), db.row("sum_segments"), db.row("count_docs")
-        assert recent and archived and total and segments and docs
+        recent, archived = db.only("sum_recent"), db.only("sum_archived")
+        total, segments, docs = db.only("count_sessions"), db.only("sum_segments"), db.only("count_docs")
         directories = tuple(Directory(*row) for row in db.rows("busiest_directories", limit=DIRECTORIES))
     return Stats(
         sessions=recent[0] + archived[0],
