@@ -26,7 +26,7 @@ class Recording:
     def carry(self, mark: bytes, source: int, target: int) -> None:
         """Carry whole lines to the end; each is written down before it is passed on.
 
-        Who is killed in mid-sentence, while its pipe is full, leaves half a line; client libraries log that as an error.
+        Who is killed in mid-sentence while its pipe is full leaves half a line, which client libraries complain of.
         """
         with open(source, "rb") as lines, open(target, "wb") as out:
             for line in lines:
