@@ -131,7 +131,7 @@ async def test_cancelled_after_any_update_the_next_turn_has_messages_that_a_prov
             ]
             client.forget()
             if await cancelled_after(client, session := await client.new(), count):
-                return  # it was over by then
+                return end_what_pydantic_ai_leaves()  # it was over by then
             shown = conversation(client.updates(session=session))
             script.replies[:] = [["Still here."]]
             assert await client.prompt(session, "again") == "end_turn", (count, client.updates("state_update")[-1])
@@ -139,6 +139,46 @@ async def test_cancelled_after_any_update_the_next_turn_has_messages_that_a_prov
             said = "".join(str(it) for it in script.contents())
             assert all(it["content"][0]["text"] in said for it in shown if it["sessionUpdate"] == "agent_message")
     raise AssertionError("it was never cancelled late enough to be over")
+
+
+@pytest.mark.requirement("C5")
+async def test_cancelled_at_any_moment_the_model_remembers_what_was_shown() -> None:
+    agent, script = Agent(), Script()
+
+    @agent.tool_plain
+    async def look() -> str:
+        return "stars"
+
+    async with serving(acp_agent(agent, models={"it": script.model})) as host:
+        client = await host.client(2)
+        for count in range(1, 1_000):
+            script.replies[:] = [["Now ", call("look", at=1)], ["Done", "."]]
+            client.forget()
+            session = await client.new()
+            prompted = client.begin_prompt(session, "go")
+            await client.until(lambda at=session: client.updates(session=at))
+            for _ in range(count):
+                await asyncio.sleep(0)
+            over = bool(client.ends(session))
+            client.tell("session/cancel", {"sessionId": session})
+            await patiently(prompted)
+            await client.until(lambda at=session: client.ends(at))
+            if over:
+                return end_what_pydantic_ai_leaves()
+            shown = conversation(client.updates(session=session))
+            script.replies[:] = [["Still here."]]
+            assert await client.prompt(session, "again") == "end_turn"
+            assert valid(script.asked[-1]), (count, script.asked[-1])
+            said = "".join(str(it) for it in script.contents())
+            assert all(it["content"][0]["text"] in said for it in shown if it["sessionUpdate"] == "agent_message")
+    raise AssertionError("it was never cancelled late enough to be over")
+
+
+def end_what_pydantic_ai_leaves() -> None:
+    """End tasks of Pydantic AI's (2.66) that stay where a run is cancelled at the very beginning of a request."""
+    for task in asyncio.all_tasks():
+        if "ScopedTask" in str(task.get_coro()):
+            task.cancel()
 
 
 async def cancelled_after(client: Client, session: str, updates: int) -> bool:

@@ -66,7 +66,8 @@ class Memory:
     def keep(self, messages: Iterable[ModelMessage]) -> None:
         """Keep the messages of this turn; they are stored with what the user sees of it, when it ends."""
         new = [it for it in messages if it.run_id == self.turn_id]
-        if self._turn.is_over or not new:
+        last = [it for it in self._turn.said if it.entity][-1]
+        if self._turn.is_over or not new or _lacks(new, last):
             return
         try:
             plain = [_plain(it) for it in ModelMessagesTypeAdapter.dump_python(new, mode="json")]
@@ -74,8 +75,7 @@ class Memory:
         except (TypeError, ValueError, RecursionError):
             log.warning("What the model said cannot be kept as it is; what is shown of it is", exc_info=True)
             return
-        last = [it.key for it in self._turn.said if it.entity][-1]
-        self._state.setdefault("turns", {})[self.turn_id] = {"last": last, "messages": plain}
+        self._state.setdefault("turns", {})[self.turn_id] = {"last": last.key, "messages": plain}
 
     def add_cost(self, cost: Decimal | None) -> float | None:
         """Add to what the session has cost so far; give that, where anything is known of it."""
@@ -88,6 +88,14 @@ class Memory:
         total = (before or Decimal(0)) + (cost or Decimal(0))
         self._state["cost"] = str(total)
         return float(total)
+
+
+def _lacks(messages: Sequence[ModelMessage], shown: Entry) -> bool:
+    """Say whether a response that was shown is not among the messages: a turn can be cancelled in between."""
+    if not isinstance(messages[-1], ModelRequest):
+        return False
+    calls = {part.tool_call_id for it in messages for part in it.parts if isinstance(part, ToolCallPart)}
+    return shown.entity == "agent_message" or (shown.entity == "tool_call_update" and shown.key not in calls)
 
 
 class _Turn(NamedTuple):
