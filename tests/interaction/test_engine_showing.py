@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.sessions import CWD, ScriptedAgent, begin, disk_as_of_now, ended, engine_at, history, texts, watch
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
+    from tests.support.sessions import Recorder
+
+    from holdfast.engine import Engine, LiveSession, Turn
+
 SLOW = "say a", "tick", "say b", "tick", "say c", "tick 2", "wait gate", "say d"
+
+
+@asynccontextmanager
+async def at_the_gate(place: Path, agent: ScriptedAgent) -> AsyncGenerator[tuple[Engine, LiveSession, Recorder, Turn]]:
+    """Have a turn that has said three things, and somebody who watches it."""
+    async with engine_at(place, agent) as engine:
+        session = await engine.create(CWD)
+        recorder = await watch(engine, session)
+        turn = begin(engine, session, *SLOW)
+        await agent.at("gate")
+        yield engine, session, recorder, turn
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, seconds: float = 3600) -> None:
@@ -23,11 +40,7 @@ async def test_what_is_said_in_quick_succession_is_stored_tick_by_tick_and_shown
 ) -> None:
     slowly(monkeypatch)
     agent = ScriptedAgent()
-    async with engine_at(place, agent) as engine:
-        session = await engine.create(CWD)
-        recorder = await watch(engine, session)
-        turn = begin(engine, session, *SLOW)
-        await agent.at("gate")
+    async with at_the_gate(place, agent) as (engine, session, recorder, turn):
         assert recorder.said() == ""
         left = disk_as_of_now(place, tmp_path / "left")
         agent.gates["gate"].set()
@@ -43,11 +56,7 @@ async def test_it_is_shown_in_a_moment_even_if_nothing_else_happens(
 ) -> None:
     slowly(monkeypatch, 0.05)
     agent = ScriptedAgent()
-    async with engine_at(place, agent) as engine:
-        session = await engine.create(CWD)
-        recorder = await watch(engine, session)
-        turn = begin(engine, session, *SLOW)
-        await agent.at("gate")
+    async with at_the_gate(place, agent) as (_, _, recorder, turn):
         await recorder.until(lambda: recorder.said() == "abc")
         agent.gates["gate"].set()
         await ended(turn)
@@ -70,11 +79,7 @@ async def test_what_was_said_before_a_question_is_shown_before_it(place: Path, m
 async def test_whoever_comes_later_sees_it_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slowly(monkeypatch)
     agent = ScriptedAgent()
-    async with engine_at(place, agent) as engine:
-        session = await engine.create(CWD)
-        early = await watch(engine, session)
-        turn = begin(engine, session, *SLOW)
-        await agent.at("gate")
+    async with at_the_gate(place, agent) as (engine, session, early, turn):
         late = await watch(engine, session)
         assert early.said() == "abc"
         agent.gates["gate"].set()

@@ -307,12 +307,14 @@ class Talk:
             await _ended(leaving)
 
     async def _stop(self) -> None:
-        with suppress(HoldfastError):
-            if self.session is not None:
-                try:
-                    await self.session.cancel()
-                except UsageError:
-                    self.screen.show(Note("The agent was asked to stop and goes on.", tone="warning"))
+        if self.session is None:
+            return
+        try:
+            await self.session.cancel()
+        except UsageError:
+            self.screen.show(Note("The agent was asked to stop and goes on.", tone="warning"))
+        except HoldfastError:
+            pass  # there is nothing left to stop
 
     # What the agent asks
 

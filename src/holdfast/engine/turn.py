@@ -72,8 +72,8 @@ class Turn:
         self._log: TurnLog | None = None
         self._pending: list[Event] = []
         self._pending_bytes = 0
-        self._stored: list[Event] = []
-        self._shown = 0.0
+        self._to_show: list[Event] = []
+        self._shown_at = 0.0
         self._work: asyncio.Task[StopReason | None] | None = None
         self.asks = Asks(session)
         """Its open questions."""
@@ -147,17 +147,17 @@ class Turn:
 
     def _tick(self) -> None:
         """Store what was said in this tick; show it, unless something was shown just now."""
-        waiting = bool(self._stored)
+        waiting = bool(self._to_show)
         self._store()
-        if self._loop.time() >= self._shown + PACE:
+        if self._loop.time() >= self._shown_at + PACE:
             self._show()
-        elif self._stored and not waiting:
-            self._loop.call_at(self._shown + PACE, self._show)
+        elif self._to_show and not waiting:
+            self._loop.call_at(self._shown_at + PACE, self._show)
 
     def _show(self) -> None:
-        if self._stored:
-            events, self._stored = self._stored, []
-            self._shown = self._loop.time()
+        if self._to_show:
+            events, self._to_show = self._to_show, []
+            self._shown_at = self._loop.time()
             self.session.show(events)
 
     def _store(self) -> None:
@@ -178,7 +178,7 @@ class Turn:
                 self.unshown = events
                 self._stop()
                 return
-        self._stored += events
+        self._to_show += events
 
     # What the agent asks
 
