@@ -235,7 +235,10 @@ def test_the_window_changes_its_size_while_the_agent_speaks(tmp_path: Path) -> N
         window.has_shown("all said")
         window.shows_no_more("working")
         text = window.scrollback()
-        assert re.findall(r"w\d+", text[text.index("/slowly") :]) == [f"w{n}" for n in range(200)]
+        words = re.findall(r"w\d+", text[text.index("/slowly") :])
+        assert list(dict.fromkeys(words)) == [f"w{n}" for n in range(200)], "nothing is lost, and all is in order"
+        # A terminal rewraps its lines before it tells us: a paragraph painted in that instant is left there, too.
+        assert len(words) <= 200 + 2 * 10, "at most the paragraph being written is there twice, for each narrowing"
         assert "working" not in text
 
 
