@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.model import Line
+from holdfast.format import Line
 from holdfast.store.sqlite import segments
 from holdfast.store.sqlite.database import Database
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holdfast.model import History, SessionInfo, SessionState, event_from, lines_of
+from holdfast.format import lines_of
+from holdfast.model import History, SessionInfo, SessionState, event_from
 from holdfast.store import Changes, open_store
 
 if TYPE_CHECKING:

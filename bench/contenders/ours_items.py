@@ -13,7 +13,7 @@ import msgspec
 from meter import Meter
 
 from holdfast import Agent, Turn
-from holdfast.model import updates_in
+from holdfast.format import updates_in
 from holdfast.server import Host
 
 TEXT = "a few words of an answer, say 32"

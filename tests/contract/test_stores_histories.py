@@ -23,12 +23,13 @@ from tests.support.stores import (
 )
 
 from holdfast.errors import InvalidParams, SessionNotFound
-from holdfast.model import SessionState, fold
+from holdfast.format import fold
+from holdfast.model import SessionState
 
 if TYPE_CHECKING:
     from tests.support.stores import Place
 
-    from holdfast.model import Line
+    from holdfast.format import Line
     from holdfast.store import Claim, Store
 
 KIB = 1 << 10

@@ -24,7 +24,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 from tests.support.acp import CWD, patiently, serving
-from tests.support.scripted import Piece, Script, allow, call, calls, statuses
+from tests.support.scripted import Part, Script, allow, call, calls, statuses
 
 from holdfast.engine import Limits
 from holdfast.integrations.pydantic_ai import acp_agent, current_call, current_turn, shown
@@ -271,7 +271,7 @@ async def test_a_tool_that_cannot_be_cancelled_is_left_behind_and_says_nothing_m
 async def test_sessions_side_by_side_do_not_mix() -> None:
     agent = Agent(Script().model)
 
-    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Piece]:
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Part]:
         if len(messages) == 1:
             yield call("where")
         else:

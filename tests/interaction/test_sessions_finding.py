@@ -12,7 +12,7 @@ from tests.support.commands import ELSEWHERE, HERE, TOOLS, a_store, live_at, ses
 from tests.support.engines import engine_process
 from tests.support.sessions import CWD, ScriptedAgent, begin, engine_at, run
 
-from holdfast.model.plain import plain
+from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ def test_a_list_for_programs_is_one_json_document(place: Path) -> None:
     (listed,) = done.json["sessions"]
     assert (listed["sessionId"], listed["cwd"], listed["messageCount"]) == (only, here(place), 2)
     assert listed["updatedAt"].endswith("Z") and listed["archived"] is False
-    assert plain(done.out) == done.out
+    assert safe_text(done.out) == done.out
     assert sessions("list", "--json", "--cwd", "/nowhere").json == {"sessions": [], "more": False}
 
 
@@ -178,7 +178,7 @@ def test_a_session_that_is_not_there_is_told_in_one_line(name: str, place: Path)
     done = sessions("show", name)
     assert (done.status, done.out) == (1, "")
     assert "`holdfast sessions list --all`" in done.err
-    assert plain(done.err) == done.err and done.err.count("\n") == 1 and len(done.err) < 300
+    assert safe_text(done.err) == done.err and done.err.count("\n") == 1 and len(done.err) < 300
 
 
 def test_there_may_be_no_last_session(place: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_session_is_shown_as_a_transcript_with_numbers(place: Path) -> None:
         "   8  Agent\n      It is 21 degrees.\n",
     ):
         assert part in out, part
-    assert plain(out) == out
+    assert safe_text(out) == out
 
 
 def test_only_the_last_entries_are_shown_where_that_is_asked_for(place: Path) -> None:
@@ -281,7 +281,7 @@ def test_nothing_that_was_said_steers_the_terminal_or_looks_like_another_speaker
     monkeypatch.setenv("COLUMNS", "40")
     for arguments in (("show", "last"), ("list",), ("search", "owned"), ("show", "last", "--json"), ("list", "--json")):
         out = sessions(*arguments).out
-        assert out and plain(out) == out, arguments
+        assert out and safe_text(out) == out, arguments
     lines = sessions("show", "last").out.splitlines()
     pretended = [it for it in lines if it.lstrip().startswith("9  You")]
     assert len(pretended) > 1 and all(it.startswith(" " * 6) for it in pretended)

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.chat.paint import Painter, spaced
-from holdfast.chat.streamed import Part, Streamed
-from holdfast.chat.view import View
 from holdfast.model import event_from, text_event
-from holdfast.model.plain import BIDI
+from holdfast.view.live import LiveView
+from holdfast.view.markdown_stream import MarkdownPart, MarkdownStream
+from holdfast.view.safe_text import BIDI
 
 if TYPE_CHECKING:
-    from holdfast.chat.blocks import Block
+    from holdfast.view.blocks import Block
 
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 STEERS = re.compile(f"[\0-\x1f\x7f-\x9f{BIDI}\ud800-\udfff]")
@@ -37,8 +37,8 @@ marks = st.sampled_from(
 texts = st.lists(marks | hostile | st.text(max_size=10), max_size=40).map("".join)
 
 
-def parts(chunks: list[str]) -> list[Part]:
-    streamed = Streamed()
+def parts(chunks: list[str]) -> list[MarkdownPart]:
+    streamed = MarkdownStream()
     return [part for it in chunks for part in streamed.feed(it)] + list(streamed.finish())
 
 
@@ -60,8 +60,8 @@ def test_however_a_very_long_line_is_split_its_parts_are_the_same(
 
 @given(texts)
 def test_looking_at_what_is_not_finished_changes_nothing(text: str) -> None:
-    streamed = Streamed()
-    found: list[Part] = []
+    streamed = MarkdownStream()
+    found: list[MarkdownPart] = []
     for it in text:
         found += streamed.feed(it)
         streamed.rest(50)
@@ -121,7 +121,7 @@ def test_nothing_an_agent_says_can_steer_the_terminal(
     said: list[dict[str, Any]], width: int, colours: Any, unicode: bool
 ) -> None:
     painter = Painter(width, colours, unicode, cwd="/project")
-    view = View()
+    view = LiveView()
     blocks: list[Block] = [view.prompted("\x1b[2J\u202e")]
     for it in said:
         blocks += view.see(event_from(it))
@@ -139,7 +139,7 @@ def test_however_a_message_is_split_it_looks_the_same(text: str, cuts: list[int]
     at = [0, *sorted(min(it, len(text)) for it in cuts), len(text)]
 
     def painted(chunks: list[str]) -> list[str]:
-        view = View()
+        view = LiveView()
         blocks = [block for it in chunks for block in view.see(text_event("agent_message_chunk", "m", it))]
         blocks += view.finish()
         painter, lines, before = Painter(width), list[str](), None
@@ -154,7 +154,7 @@ def test_however_a_message_is_split_it_looks_the_same(text: str, cuts: list[int]
 
 @given(st.text("abc xyz日本👩‍é\u0301<_`", max_size=300))
 def test_all_that_was_said_is_on_the_screen(text: str) -> None:
-    painter, view = Painter(40, "mono"), View()
+    painter, view = Painter(40, "mono"), LiveView()
     blocks = [*view.see(text_event("agent_message_chunk", "m", text)), *view.finish()]
     shown = "".join(OURS.sub("", line) for block in blocks for line in painter.lines(block))
     letters = re.compile(r"[\s_`]|\\")  # what Markdown may mean something else by

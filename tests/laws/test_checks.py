@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from holdfast.engine.ends import closing_events, sealable
 from holdfast.engine.recovery import recovered
 from holdfast.errors import UsageError
-from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, event_from, event_in, fold, lines_of
+from holdfast.format import event_in, fold, lines_of
+from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, event_from
 from holdfast.store import Broken, Record
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tests.support.updates import FEW, histories, told, values
 from holdfast.export.document import DocumentWriter, read_document
 from holdfast.export.redact import Redactor
 from holdfast.model import History, SessionState, event_from
-from holdfast.model.plain import plain
+from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -49,7 +49,7 @@ def test_written_and_read_again_it_is_the_same(
     state = SessionState(options={"a": "b", "c": True}, memory=memory, title_by="agent", forked_from="sess_x")
     writer = DocumentWriter()
     written = "".join((writer.opening(about, state), *map(writer.entry, history), writer.closing(0)))
-    assert plain(written) == written
+    assert safe_text(written) == written
     read_about, read_state, read = read_document(written.encode())
     assert told(read) == told(history)
     assert msgspec.structs.replace(read_about, messages=0) == about

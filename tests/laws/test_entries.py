@@ -10,7 +10,8 @@ from tests.conftest import run_alone
 from tests.support.stores import NOTHING, info
 from tests.support.updates import FEW, encoded, histories
 
-from holdfast.model import Line, SessionState, fold, lines_of
+from holdfast.format import Line, fold, lines_of
+from holdfast.model import SessionState
 from holdfast.store import open_store
 from holdfast.store.entries import read_entries
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.support.naive import seen
 from tests.support.updates import FEW, encoded, histories, text, told, updates
 
-from holdfast.model import History, event_from, event_in, fold, lines_of, searchable, text_event
+from holdfast.format import event_in, fold, lines_of, searchable
+from holdfast.model import History, event_from, text_event
 from holdfast.surface.v2.replay import Envelope
 
 if TYPE_CHECKING:

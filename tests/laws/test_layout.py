@@ -10,8 +10,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.support.updates import FEW, call_items, encoded, histories, keys, objects, text, text_chunks, told, values
 
-from holdfast.model import History, event_from, lines_of, messages_in, updates_in
-from holdfast.model.layout import CALL, CLOSE, OPEN, OTHER, is_plain
+from holdfast.format import lines_of, messages_in, updates_in
+from holdfast.format.lines import CALL, CLOSE, OPEN, OTHER, is_plain
+from holdfast.model import History, event_from
 from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lift import Lifting
 from holdfast.surface.v1.lower import Lowering

@@ -13,7 +13,8 @@ from tests.support.schemas import invalid
 from tests.support.updates import FEW, encoded, histories, told, updates
 
 from holdfast.errors import InvalidParams
-from holdfast.model import History, event_from, lines_of
+from holdfast.format import lines_of
+from holdfast.model import History, event_from
 from holdfast.surface.v1 import lift as lift1
 from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lower import Lowering as Lowering1

@@ -13,8 +13,8 @@ from tests.support.updates import FEW, histories
 
 from holdfast.model import event_from
 from holdfast.model.history import History
-from holdfast.model.plain import BIDI, one_line, plain, printed
-from holdfast.model.transcript import markdown
+from holdfast.view.safe_text import BIDI, safe_line, safe_text, terminal_text
+from holdfast.view.transcript import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +89,7 @@ def test_what_a_tool_gave_is_in_its_fence_as_it_was(said: str) -> None:
     history = History()
     history.apply(event_from(call))
     (fence,) = [it for it in tokens(markdown(history)) if it.type == "fence"]
-    assert fence.content.rstrip() == plain(said).rstrip()
+    assert fence.content.rstrip() == safe_text(said).rstrip()
 
 
 @settings(max_examples=FEW, deadline=None)
@@ -99,7 +99,7 @@ def test_every_history_can_be_told(sequence: list[Update]) -> None:
     for update in sequence:
         history.apply(event_from(update))
     told = markdown(history)
-    assert plain(told) == told
+    assert safe_text(told) == told
     assert told.count("\n## ") + told.startswith("## ") >= len(history)
 
 
@@ -109,20 +109,20 @@ SAFE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff" + BIDI + "]*")
 @many
 @given(st.text(st.characters()) | hostile)
 def test_no_text_can_steer_a_terminal(text: str) -> None:
-    assert SAFE.fullmatch(plain(text))
-    assert SAFE.fullmatch(one_line(text)) and not {"\n", "\t"} & set(one_line(text))
-    plain(text).encode()
-    for it in plain(text):
+    assert SAFE.fullmatch(safe_text(text))
+    assert SAFE.fullmatch(safe_line(text)) and not {"\n", "\t"} & set(safe_line(text))
+    safe_text(text).encode()
+    for it in safe_text(text):
         assert unicodedata.bidirectional(it) not in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @many
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters=BIDI)))
 def test_text_that_is_harmless_stays_as_it_is(text: str) -> None:
-    assert plain(text) == text
+    assert safe_text(text) == text
 
 
 @many
 @given(st.binary() | hostile.map(str.encode))
 def test_no_output_of_a_terminal_can_steer_another_one(output: bytes) -> None:
-    assert SAFE.fullmatch(printed(output))
+    assert SAFE.fullmatch(terminal_text(output))

@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
-from holdfast.model import Line, SessionInfo, SessionState, new_session_id
+from holdfast.format import Line
+from holdfast.model import SessionInfo, SessionState, new_session_id
 from holdfast.store import Changes, open_store
 
 if TYPE_CHECKING:

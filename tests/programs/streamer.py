@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from tests.support.sessions import CWD, OPTIONS, block, permission
 
 from holdfast.engine import Engine, Limits
-from holdfast.model import Permission, new_id, text_event, updates_in
+from holdfast.format import updates_in
+from holdfast.model import Permission, new_id, text_event
 from holdfast.store import open_store
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from tests.support.acp import Client, Update
 
-Piece: TypeAlias = Any
+Part: TypeAlias = Any
 """What a scripted model streams: text, or a dict of a part of something else."""
 
 
 class Script:
     """A model that streams what it is told to, and keeps what it was asked."""
 
-    def __init__(self, *replies: list[Piece]) -> None:
+    def __init__(self, *replies: list[Part]) -> None:
         self.replies = list(replies)
         self.asked: list[list[ModelMessage]] = []
         self.infos: list[AgentInfo] = []
@@ -30,11 +30,11 @@ class Script:
             stream_function=self._stream, profile={"context_window": 1000, "supports_thinking": True}
         )
 
-    async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Piece]:
+    async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Part]:
         self.asked.append(list(messages))
         self.infos.append(info)
-        for piece in self.replies.pop(0):
-            yield piece
+        for part in self.replies.pop(0):
+            yield part
 
     def parts(self, kind: type[Any], request: int = -1) -> list[Any]:
         """The parts of a kind among the messages of a request."""
@@ -46,7 +46,7 @@ class Script:
         return [part.content for part in parts if hasattr(part, "content")]
 
 
-def call(name: str, arguments: str = "{}", at: int = 0) -> Piece:
+def call(name: str, arguments: str = "{}", at: int = 0) -> Part:
     return {at: DeltaToolCall(name, arguments, tool_call_id=f"c{at}")}
 
 

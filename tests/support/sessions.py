@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine import Engine, Limits
-from holdfast.model import Choice, ChoiceGroup, Option, Permission, fold, new_id, text_event
+from holdfast.format import fold
+from holdfast.model import Choice, ChoiceGroup, Option, Permission, new_id, text_event
 from holdfast.store import open_store
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import apsw
 import msgspec
 
-from holdfast.model import Line, SessionInfo, SessionState, fold, lines_of, new_session_id, updates_in
+from holdfast.format import Line, fold, lines_of, updates_in
+from holdfast.model import SessionInfo, SessionState, new_session_id
 from holdfast.store import Changes, open_store
 
 if TYPE_CHECKING:

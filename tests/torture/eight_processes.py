@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 import apsw
 
 from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound
-from holdfast.model import Line, SessionState, event_in, fold, lines_of
+from holdfast.format import Line, event_in, fold, lines_of
+from holdfast.model import SessionState
 from holdfast.store import Changes, open_store
 from tests.support.stores import history, hits, info, logged, message, new, walk
 from tests.torture.progress import Progress

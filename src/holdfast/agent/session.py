@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.equipment import toolbox_of
 from holdfast.errors import UsageError
-from holdfast.model import fold, lines_of
+from holdfast.format import fold, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

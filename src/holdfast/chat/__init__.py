@@ -7,7 +7,7 @@ What happens goes one way, and only the last step touches a terminal:
 - `view` says what there is to show (`blocks`): what is finished, which is printed once, and what may still change;
   `streamed` cuts Markdown as it comes where later text can change nothing any more, `calls` looks into tool calls;
 - `paint` makes lines of blocks, in a width, with or without colours, `markdown` those of Markdown; all that leaves
-  there was made harmless by `holdfast.model.plain`;
+  there was made harmless by `holdfast.view.safe_text`;
 - `screen` says what a conversation needs of whatever it is shown on: `terminal` (with `keyboard` and `output`), which
   keeps its lower part alive, or `lines`, which can do nothing but print;
 - `talk` has the agent, the session and the turns; `opening` finds the session, `asking` and `forms` put the agent's

@@ -6,11 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.blocks import Call, Note
 from holdfast.chat.commands import choices, help_text
 from holdfast.chat.opening import open_session
 from holdfast.errors import RemoteError, UsageError
-from holdfast.model.plain import one_line
+from holdfast.view.blocks import Call, Note
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -70,7 +70,7 @@ async def _set(talk: Talk, setting: _Setting, value: str) -> None:
         raise UsageError(f"this agent has no {setting.name}s to choose from")
     if not value:
         marks = {it: " (now)" if it == setting.current else "" for it in setting.values}
-        listed = (f"{it}  {one_line(name)}{marks[it]}" for it, name in setting.values.items())
+        listed = (f"{it}  {safe_line(name)}{marks[it]}" for it, name in setting.values.items())
         talk.screen.show(Note(f"{setting.name.capitalize()}:", "\n".join(listed)))
         return
     found = [it for it, name in setting.values.items() if value.lower() in (it.lower(), name.lower())]
@@ -95,7 +95,7 @@ async def _option(talk: Talk, session: ClientSession, rest: str) -> None:
         return
     if not session.options:
         raise UsageError("this agent has no options")
-    listed = (f"{id_}  {one_line(str(it.get('name', '')))}: {_value(it)}" for id_, it in session.options.items())
+    listed = (f"{id_}  {safe_line(str(it.get('name', '')))}: {_value(it)}" for id_, it in session.options.items())
     talk.screen.show(Note("Options:", "\n".join(listed)))
 
 
@@ -110,7 +110,7 @@ async def _list(talk: Talk) -> None:
             break
         when = it.updated_at.astimezone().strftime("%Y-%m-%d %H:%M") if it.updated_at else ""
         here = " (this one)" if talk.session is not None and it.id == talk.session.id else ""
-        lines.append(f"{it.id}  {when}  {one_line(it.title or '')}{here}")
+        lines.append(f"{it.id}  {when}  {safe_line(it.title or '')}{here}")
     talk.screen.show(Note("Sessions of this directory:" if lines else "There are none yet.", "\n".join(lines)))
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.chat.blocks import Note
 from holdfast.chat.forms import form_fields
 from holdfast.chat.screen import Ask, Choice
 from holdfast.model import Filled
-from holdfast.model.plain import one_line
+from holdfast.view.blocks import Note
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
-    from holdfast.chat.blocks import Call
     from holdfast.chat.screen import Screen
     from holdfast.model import Elicitation, Permission, PermissionOption
+    from holdfast.view.blocks import Call
 
 MAX_OPTIONS = 9
 """So many have a key of their own."""
@@ -28,7 +28,7 @@ async def ask_permission(screen: Screen, permission: Permission, call: Call) -> 
     options = permission.options
     refusing = [it for it in options if not it.kind.startswith("allow")]
     default = next((it.id for it in refusing if it.kind == "reject_once"), refusing[0].id if refusing else None)
-    if call.pieces:
+    if call.parts:
         screen.show(call)
     chosen = await screen.choose(Ask(permission.title, tuple(_choices(options)), default))
     option = permission.chosen(chosen)
@@ -61,7 +61,7 @@ async def ask_question(screen: Screen, question: Elicitation) -> Filled:
     content: dict[str, object] = {}
     for field in form_fields(question.params):
         if field.choices:
-            screen.show(Note(f"{one_line(field.label)}:", field.listed()))
+            screen.show(Note(f"{safe_line(field.label)}:", field.listed()))
         text = await screen.fill(field.question())
         if text is None:
             screen.show(Note("Declined."))

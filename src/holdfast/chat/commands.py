@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.chat.screen import Candidate
-from holdfast.model.plain import one_line
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +61,7 @@ def parse(text: str, theirs: Mapping[str, object]) -> tuple[Command, str] | None
 def help_text(theirs: Mapping[str, Any]) -> str:
     """Write down the keys, our commands and the agent's."""
     ours = [(_reach(it.name, theirs), it.takes, it.about) for it in COMMANDS.values()]
-    others = [(one_line(name), _takes(it), one_line(_about(it))) for name, it in theirs.items()]
+    others = [(safe_line(name), _takes(it), safe_line(_about(it))) for name, it in theirs.items()]
     listed = [f"/{name} {takes}".rstrip() + f"  {about}" for name, takes, about in ours]
     if others:
         listed += [
@@ -133,7 +133,7 @@ def _about(command: Any) -> str:
 def _takes(command: Any) -> str:
     match command:
         case {"input": {"hint": str(hint)}}:
-            return one_line(hint)
+            return safe_line(hint)
         case _:
             return ""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.chat.screen import Field
-from holdfast.model.plain import one_line
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class FormField:
 
     def listed(self) -> str:
         """List the choices there are."""
-        return "\n".join(f"{n} {one_line(title)}" for n, (_, title) in enumerate(self.choices, 1))
+        return "\n".join(f"{n} {safe_line(title)}" for n, (_, title) in enumerate(self.choices, 1))
 
     def read(self, text: str) -> Any:
         """Read an answer; None leaves the field out. Says in a `ValueError` what is wrong with it."""

@@ -17,7 +17,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
-from holdfast.model.plain import one_line
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -247,5 +247,5 @@ class _Completer(Completer):
         line = document.text
         if document.cursor_position == len(line) and "\n" not in line:
             for it in self._outlook.complete(line):
-                about = one_line(it.about)[:200]
-                yield Completion(it.text, -len(line), display=one_line(it.text), display_meta=about)
+                about = safe_line(it.about)[:200]
+                yield Completion(it.text, -len(line), display=safe_line(it.text), display_meta=about)

@@ -13,15 +13,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from holdfast.chat.paint import Painter, spaced
-from holdfast.model.plain import one_line
 from holdfast.transport.descriptors import open_input
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from typing import TextIO
 
-    from holdfast.chat.blocks import Block
     from holdfast.chat.screen import Ask, Field, Outlook
+    from holdfast.view.blocks import Block
 
 
 class Lines:
@@ -91,7 +91,7 @@ class Lines:
         if not self.interactive:
             return ask.default
         async with self._asking:
-            said = [one_line(ask.text), *(f"  [{it.key}] {one_line(it.label)}" for it in ask.choices)]
+            said = [safe_line(ask.text), *(f"  [{it.key}] {safe_line(it.label)}" for it in ask.choices)]
             line = await self._answer("\n".join(said))
             return next((it.value for it in ask.choices if line is not None and it.key == line.strip()), ask.default)
 
@@ -102,7 +102,7 @@ class Lines:
         async with self._asking:
             wrong = ""
             while True:
-                line = await self._answer(f"{one_line(field.label)} ({one_line(wrong or field.hint)})")
+                line = await self._answer(f"{safe_line(field.label)} ({safe_line(wrong or field.hint)})")
                 if line is None or line.strip() == "\x1b":
                     return None
                 wrong = field.check(line)

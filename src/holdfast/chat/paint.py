@@ -1,7 +1,7 @@
 """Blocks as lines of text for a terminal of a width, with or without colours.
 
 All that leaves here consists of harmless text and, where there are colours, of our own sequences that set them: each
-piece of text is made harmless at the very end, whatever it went through before (`&#x202e;` is harmless until it is
+part of text is made harmless at the very end, whatever it went through before (`&#x202e;` is harmless until it is
 Markdown).
 """
 
@@ -15,15 +15,15 @@ from rich.color import ColorSystem
 from rich.style import Style
 from rich.text import Text
 
-from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
 from holdfast.chat.markdown import BOLD, CONSOLE, DIM, code_lines, indented, markdown_lines, wrapped
-from holdfast.model.plain import one_line, plain
+from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.safe_text import safe_line, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.chat.streamed import Part
-    from holdfast.model.passages import Piece
+    from holdfast.view.entries import Part
+    from holdfast.view.markdown_stream import MarkdownPart
 
 Colours: TypeAlias = Literal["no", "mono", "yes"]
 """Nothing but text; or bold and dim too; or colours too."""
@@ -86,24 +86,24 @@ class Painter:
     def _texts(self, block: Block, *, live: bool = False) -> list[Text]:
         match block:
             case Prompt(text):
-                lines = wrapped(Text(plain(text).rstrip(), BOLD), self.width - 2)
+                lines = wrapped(Text(safe_text(text).rstrip(), BOLD), self.width - 2)
                 return indented(lines, Text(self.sign("prompt"), Style(color="cyan", bold=True)), Text("  "))
             case Said(part, _, thought):
                 return self._thought(part) if thought else self._part(part)
-            case Shown(piece):
-                return self._piece(piece, self.width)
+            case Shown(part):
+                return self._piece(part, self.width)
             case Call():
                 return self._call(block, live=live)
-            case Plan(pieces):
-                return [line for it in pieces for line in self._step(it)]
+            case Plan(parts):
+                return [line for it in parts for line in self._step(it)]
             case Note(text, details, tone):
                 sign = self.sign(tone)
-                lines = wrapped(Text(plain(text), _TONES[tone]), self.width - len(sign))
-                said = [Text(), *wrapped(Text(plain(details).strip("\n"), DIM), self.width - 2)] if details else []
+                lines = wrapped(Text(safe_text(text), _TONES[tone]), self.width - len(sign))
+                said = [Text(), *wrapped(Text(safe_text(details).strip("\n"), DIM), self.width - 2)] if details else []
                 return [*indented(lines, Text(sign, _TONES[tone]), Text(" " * len(sign))),
                         *indented(said[1:], Text("  "), Text("  "))]  # fmt: skip
 
-    def _part(self, part: Part) -> list[Text]:
+    def _part(self, part: MarkdownPart) -> list[Text]:
         if part.language is None:
             if self.colours == "no":
                 return wrapped(Text(part.text), self.width)
@@ -112,7 +112,7 @@ class Painter:
         fence = Text(f"```{part.language}", DIM)
         return [*([fence] if part.opens else ()), *lines, *([Text("```", DIM)] if part.closes else ())]
 
-    def _thought(self, part: Part) -> list[Text]:
+    def _thought(self, part: MarkdownPart) -> list[Text]:
         text = part.text if part.language is None or self.colours == "no" else f"```\n{part.text}\n```"
         lines = wrapped(Text(text), self.width - 2) if self.colours == "no" else markdown_lines(text, self.width - 2)
         for it in lines:
@@ -124,7 +124,7 @@ class Painter:
 
     def _call(self, call: Call, *, live: bool) -> list[Text]:
         status = call.status if call.status in _STATUS else "pending"
-        title = Text(one_line(call.title)[:400], BOLD)
+        title = Text(safe_line(call.title)[:400], BOLD)
         places = [it for it in map(self._place, call.places) if it not in title.plain][:3]
         if places:
             title.append(self.sign("dot") + ", ".join(places), Style(dim=True, bold=False))
@@ -135,28 +135,28 @@ class Painter:
             Text(self.sign(status), _STATUS.get(status, DIM)),
             Text("  "),
         )
-        inside = [line for it in call.pieces for line in self._piece(it, self.width - 2, whole=call.whole)]
+        inside = [line for it in call.parts for line in self._piece(it, self.width - 2, whole=call.whole)]
         if live:
             inside = inside[-LIVE_LINES:]
         return [*lines, *indented(inside, Text("  "), Text("  "))]
 
-    def _piece(self, piece: Piece, width: int, *, whole: bool = False) -> list[Text]:
-        text = plain(piece.text).strip("\n")
-        match piece.kind:
+    def _piece(self, part: Part, width: int, *, whole: bool = False) -> list[Text]:
+        text = safe_text(part.text).strip("\n")
+        match part.kind:
             case "prose":
                 return self._short(wrapped(Text(text, DIM), width), None if whole else CALL_LINES)
             case "diff":
-                return self._diff(text, piece.label, None if whole else DIFF_LINES)
+                return self._diff(text, part.label, None if whole else DIFF_LINES)
             case "code":
                 lines = [Text(it, DIM) for it in text.expandtabs(4).split("\n")]
                 return self._short(lines, None if whole else CALL_LINES)
             case "image":
-                return [Text(f"[image {one_line(piece.text)}, {len(piece.label) * 3 // 4:,} bytes]", DIM)]
+                return [Text(f"[image {safe_line(part.text)}, {len(part.label) * 3 // 4:,} bytes]", DIM)]
             case "link":
-                label = one_line(piece.label)
-                return wrapped(Text(label if label == one_line(text) else f"{one_line(text)} ({label})", DIM), width)
+                label = safe_line(part.label)
+                return wrapped(Text(label if label == safe_line(text) else f"{safe_line(text)} ({label})", DIM), width)
             case "step":
-                return self._step(piece)
+                return self._step(part)
             case _:
                 return wrapped(Text(text, DIM), width)
 
@@ -180,27 +180,27 @@ class Painter:
         left = Text(f"{self.sign('more')} {len(lines) - limit:,} more lines: /details", Style(dim=True, italic=True))
         return [*lines[:head], left, *lines[-(limit - head) :]]
 
-    def _step(self, piece: Piece) -> list[Text]:
-        if piece.kind != "step":
-            return self._piece(piece, self.width)
-        box = {"completed": "[x] ", "in_progress": "[~] ", "cancelled": "[-] "}.get(piece.label, "[ ] ")
-        style = {"completed": DIM, "in_progress": BOLD, "cancelled": DIM}.get(piece.label, Style.null())
-        lines = wrapped(Text(one_line(piece.text), style), self.width - 4)
-        return indented(lines, Text(box, _STATUS.get(piece.label, "")), Text("    "))
+    def _step(self, part: Part) -> list[Text]:
+        if part.kind != "step":
+            return self._piece(part, self.width)
+        box = {"completed": "[x] ", "in_progress": "[~] ", "cancelled": "[-] "}.get(part.label, "[ ] ")
+        style = {"completed": DIM, "in_progress": BOLD, "cancelled": DIM}.get(part.label, Style.null())
+        lines = wrapped(Text(safe_line(part.text), style), self.width - 4)
+        return indented(lines, Text(box, _STATUS.get(part.label, "")), Text("    "))
 
     def _place(self, path: str) -> str:
         inside = self.cwd and path.startswith(f"{self.cwd.rstrip('/')}/")
-        return one_line(relpath(path, self.cwd) if inside else path)[:200]
+        return safe_line(relpath(path, self.cwd) if inside else path)[:200]
 
     # Encoding
 
     def _encoded(self, text: Text) -> str:
         if self.colours == "no":
-            return plain(text.plain)
+            return safe_text(text.plain)
         system = ColorSystem.STANDARD
         out: list[str] = []
         for segment in Text.assemble(text).render(CONSOLE):
-            safe = plain(segment.text).replace("\n", " ")
+            safe = safe_text(segment.text).replace("\n", " ")
             style = segment.style
             if style is None:
                 out.append(safe)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.chat.blocks import Said
 from holdfast.chat.opening import open_session, restorable
 from holdfast.chat.paint import Painter
-from holdfast.chat.view import View
 from holdfast.client import connect
-from holdfast.model.plain import plain
+from holdfast.view.blocks import Said
+from holdfast.view.live import LiveView
+from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -83,7 +83,7 @@ class Answer:
         self._said.setdefault(message, []).append(text)
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
-        if text := plain(text.removesuffix("\r")):
+        if text := safe_text(text.removesuffix("\r")):
             self._stdout.write(text)
             self._stdout.flush()
             self._at_start = text.endswith("\n")
@@ -106,7 +106,7 @@ class Notes:
 
     def __init__(self, stderr: TextIO, cwd: str) -> None:
         self._stderr = stderr
-        self._view = View()
+        self._view = LiveView()
         self._painter = Painter(100, "no", cwd=cwd)
 
     def hear(self, event: Event) -> None:

@@ -14,14 +14,14 @@ from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
-from holdfast.chat.blocks import Note, Shown
 from holdfast.chat.lines import Lines
 from holdfast.chat.printing import print_answer
 from holdfast.chat.talk import Talk
 from holdfast.errors import UsageError
-from holdfast.model.passages import Piece
-from holdfast.model.plain import plain
 from holdfast.store.choice import default_path
+from holdfast.view.blocks import Note, Shown
+from holdfast.view.entries import Part
+from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -70,13 +70,13 @@ async def _converse(start: Start, prompt: str | None, remark: str) -> int:
                 screen.show(Note(remark))
             status = await talk.run(screen)
             if back := talk.coming_back():
-                screen.show(Note("To go on with this session:"), Shown(Piece("code", back)))
+                screen.show(Note("To go on with this session:"), Shown(Part("code", back)))
     return status
 
 
 def _mistake(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
     """Tell of a mistake of ours as Python does, but for what could steer the terminal: it may quote an agent."""
-    sys.stderr.write(plain("".join(format_exception(kind, value, trace))))
+    sys.stderr.write(safe_text("".join(format_exception(kind, value, trace))))
 
 
 def _screen(talk: Talk, cwd: str) -> Terminal | Lines:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
-    from holdfast.chat.blocks import Block
+    from holdfast.view.blocks import Block
 
 
 @dataclass(frozen=True, slots=True)

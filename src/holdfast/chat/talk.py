@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.acting import act
 from holdfast.chat.asking import ask_permission, ask_question
-from holdfast.chat.blocks import Note
 from holdfast.chat.commands import complete, parse
 from holdfast.chat.opening import AUTH_REQUIRED, open_session, restorable
 from holdfast.chat.screen import Ask, Choice
 from holdfast.chat.status import status_line
-from holdfast.chat.view import View
 from holdfast.client import connect
 from holdfast.errors import ConnectionLost, HoldfastError, ProcessExited, RemoteError, UsageError
+from holdfast.view.blocks import Note
+from holdfast.view.live import LiveView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.chat.blocks import Block
     from holdfast.chat.opening import Start
     from holdfast.chat.screen import Candidate, Screen
     from holdfast.client import ClientSession, Connection, Updates
     from holdfast.model import Elicitation, Filled, Permission
+    from holdfast.view.blocks import Block
 
 PATIENCE = 3.0
 """Whoever leaves waits no longer than so many seconds for a turn to end."""
@@ -45,7 +45,7 @@ class Talk:
     def __init__(self, start: Start, prompt: str | None = None) -> None:
         self.start = start
         self._first = prompt
-        self.view = View()
+        self.view = LiveView()
         self.screen: Screen
         self.connection: Connection
         self.session: ClientSession | None = None
@@ -193,7 +193,7 @@ class Talk:
         self._do("")
         self.session = session
         self._updates = session.updates()  # from here on: nothing is missed, and nothing shown twice
-        self.view = View()
+        self.view = LiveView()
         self.last_turn.clear()
         if shown:
             return

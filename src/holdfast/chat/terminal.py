@@ -26,7 +26,7 @@ from prompt_toolkit.utils import get_cwidth
 from holdfast.chat.keyboard import Keyboard
 from holdfast.chat.output import REFLOWS, TerminalOutput
 from holdfast.chat.paint import Painter, spaced
-from holdfast.model.plain import one_line
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
 
-    from holdfast.chat.blocks import Block
     from holdfast.chat.paint import Colours
     from holdfast.chat.screen import Ask, Field, Outlook
+    from holdfast.view.blocks import Block
 
 FRAME = 1 / 25
 """The screen is drawn so often at most, in seconds."""
@@ -275,32 +275,32 @@ class Terminal:
         text: StyleAndTextTuples = [("", "")]
         if busy := self._outlook.busy():
             signs = _SPINNER if self._unicode else "|/-\\"
-            text += [("", "\n"), ("class:busy", self._cut(f"{signs[self._spins % len(signs)]} {one_line(busy)}"))]
+            text += [("", "\n"), ("class:busy", self._cut(f"{signs[self._spins % len(signs)]} {safe_line(busy)}"))]
         for it in list(self._keyboard.said)[:WAITING]:
-            text += [("", "\n"), ("class:hint", self._cut(f"{self._painter().sign('more')} then: {one_line(it)}"))]
+            text += [("", "\n"), ("class:hint", self._cut(f"{self._painter().sign('more')} then: {safe_line(it)}"))]
         return text
 
     def _question(self) -> StyleAndTextTuples:
         ask, field = self._keyboard.ask, self._keyboard.field
         text: StyleAndTextTuples = []
         if ask is not None:
-            text += [("class:ask", one_line(ask.text)[:MAX_QUESTION])]  # one line: no text can look like a choice
+            text += [("class:ask", safe_line(ask.text)[:MAX_QUESTION])]  # one line: no text can look like a choice
             for it in ask.choices:
-                label = self._cut(one_line(it.label), 20)
+                label = self._cut(safe_line(it.label), 20)
                 text += [("", "\n  "), ("class:key", f"[{it.key}]"), (f"class:{it.tone}", f" {label}")]
                 if it.value == ask.default:
                     text += [("class:hint", " (Enter)")]
         elif field is not None:
-            label = one_line(field.label)[:MAX_QUESTION]
-            text += [("class:ask", label), ("class:hint", f" ({one_line(field.hint)[:MAX_QUESTION]})")]
+            label = safe_line(field.label)[:MAX_QUESTION]
+            text += [("class:ask", label), ("class:hint", f" ({safe_line(field.hint)[:MAX_QUESTION]})")]
             if self._keyboard.wrong:
-                text += [("", "\n"), ("class:error", one_line(self._keyboard.wrong))]
+                text += [("", "\n"), ("class:error", safe_line(self._keyboard.wrong))]
         return text
 
     def _status(self) -> StyleAndTextTuples:
         if self._keyboard.interrupts:
             return [("class:status", self._cut("Ctrl-C again to leave"))]
-        return [("class:status", self._cut(one_line(self._outlook.status())))]
+        return [("class:status", self._cut(safe_line(self._outlook.status())))]
 
     def _cut(self, text: str, less: int = 2) -> str:
         """Cut a line to less than the width: one that fills it would break when the terminal becomes narrower."""

@@ -65,13 +65,13 @@ def main_for_people(arguments: list[str]) -> int:
 
 def _failed(e: Exception) -> int:
     from holdfast.errors import HoldfastError  # noqa: PLC0415  (few commands fail)
-    from holdfast.model.plain import plain  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_text  # noqa: PLC0415
 
     if isinstance(e, HoldfastError):
-        sys.stderr.write(f"holdfast: {plain(str(e))}\n")
+        sys.stderr.write(f"holdfast: {safe_text(str(e))}\n")
     elif isinstance(e, OSError):
         what = f" {e.filename}" if isinstance(e.filename, str) else ""
-        sys.stderr.write(f"holdfast: the system refuses{plain(what)}: {e.strerror or e}\n")
+        sys.stderr.write(f"holdfast: the system refuses{safe_text(what)}: {e.strerror or e}\n")
     else:
         raise e
     return 1

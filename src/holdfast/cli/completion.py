@@ -49,7 +49,7 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 async def _offered(place: str | None, incomplete: str) -> list[CompletionItem]:
     from holdfast.cli.stores import opened, short_id  # noqa: PLC0415
-    from holdfast.model.plain import one_line  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     async with opened(place) as store:
         if incomplete:
@@ -58,7 +58,7 @@ async def _offered(place: str | None, incomplete: str) -> list[CompletionItem]:
         else:
             found = (await store.list(cwd=None, archived="include", cursor=None, limit=OFFERED)).sessions
     whole = incomplete.startswith("s")
-    return [CompletionItem(it.id if whole else short_id(it.id), help=one_line(it.title or "")[:60]) for it in found]
+    return [CompletionItem(it.id if whole else short_id(it.id), help=safe_line(it.title or "")[:60]) for it in found]
 
 
 @click.command("run", add_help_option=False, context_settings={"ignore_unknown_options": True})

@@ -1,6 +1,6 @@
 """How things look to people, and to programs: columns, times, sizes, colours, JSON.
 
-Everything that strangers said must have gone through `holdfast.model.plain` before it is put here.
+Everything that strangers said must have gone through `holdfast.view.safe_text` before it is put here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def json_text(value: Any) -> str:
     """Encode as JSON. What could steer a terminal is escaped: it may be one that reads it."""
     import msgspec  # noqa: PLC0415  (help needs none)
 
-    from holdfast.model.plain import plain_json  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_json  # noqa: PLC0415
 
-    return plain_json(msgspec.json.encode(value))
+    return safe_json(msgspec.json.encode(value))
 
 
 def is_coloured() -> bool:

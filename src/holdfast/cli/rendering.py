@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.cli import output
-from holdfast.model.plain import one_line, plain
-from holdfast.model.transcript import HEADINGS
+from holdfast.view.safe_text import safe_line, safe_text
+from holdfast.view.transcript import HEADINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.model.passages import Passage, Piece
+    from holdfast.view.entries import EntryView, Part
 
 INDENT = "      "
 LINES = 20
@@ -33,39 +33,39 @@ class Rendering:
         self._room = width - len(INDENT) if width else None
         self._full = full
 
-    def lines(self, number: int, passage: Passage) -> Iterator[str]:
-        """Give the lines of a passage, an empty one first."""
+    def lines(self, number: int, view: EntryView) -> Iterator[str]:
+        """Give the lines of a view, an empty one first."""
         yield ""
-        title = f": {one_line(passage.title)}" if passage.title else ""
-        status = f" ({one_line(passage.status)})" if passage.status else ""
-        heading = output.cut(f"{HEADINGS[passage.role]}{title}", self._room - len(status) if self._room else None)
-        colour = _COLOURS.get(passage.role)
+        title = f": {safe_line(view.title)}" if view.title else ""
+        status = f" ({safe_line(view.status)})" if view.status else ""
+        heading = output.cut(f"{HEADINGS[view.role]}{title}", self._room - len(status) if self._room else None)
+        colour = _COLOURS.get(view.role)
         yield f"{self._paint(f'{number:>4}', dim=True)}  {self._paint(heading, bold=True, fg=colour)}{status}"
-        for piece in passage.pieces:
-            for line in self._piece(passage, piece):
+        for part in view.parts:
+            for line in self._piece(view, part):
                 yield f"{INDENT}{line}" if line else ""
 
-    def _piece(self, passage: Passage, piece: Piece) -> Iterator[str]:
-        match piece.kind:
+    def _piece(self, view: EntryView, part: Part) -> Iterator[str]:
+        match part.kind:
             case "prose":
-                for line in self._text(piece.text):
-                    yield self._paint(line, dim=True) if passage.role == "thought" else line
+                for line in self._text(part.text):
+                    yield self._paint(line, dim=True) if view.role == "thought" else line
             case "code":
-                yield from self._shortened(list(self._text(piece.text)))
+                yield from self._shortened(list(self._text(part.text)))
             case "diff":
-                yield from self._shortened([self._diff(it) for it in self._text(piece.text)])
+                yield from self._shortened([self._diff(it) for it in self._text(part.text)])
             case "step":
-                yield from self._text(f"{_STEPS.get(piece.label, '☐')} {one_line(piece.text)}")
+                yield from self._text(f"{_STEPS.get(part.label, '☐')} {safe_line(part.text)}")
             case "link":
-                yield from self._text(piece.text if piece.text == piece.label else f"{piece.text}: {piece.label}")
+                yield from self._text(part.text if part.text == part.label else f"{part.text}: {part.label}")
             case "image":
-                yield self._paint(f"[image: {one_line(piece.text)}]", dim=True)
+                yield self._paint(f"[image: {safe_line(part.text)}]", dim=True)
             case "remark":
-                for line in self._text(piece.text):
+                for line in self._text(part.text):
                     yield self._paint(line, dim=True)
 
     def _text(self, text: str) -> Iterator[str]:
-        for line in plain(text).rstrip().split("\n"):
+        for line in safe_text(text).rstrip().split("\n"):
             yield from output.wrapped(line, self._room)
 
     def _shortened(self, lines: list[str]) -> Iterator[str]:

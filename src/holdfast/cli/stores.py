@@ -100,7 +100,7 @@ async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[St
 async def find_session(store: Store, name: str) -> SessionInfo:
     """Find the session that is meant: by its id, by the beginning of one, or `last` for the newest here."""
     from holdfast.errors import UsageError  # noqa: PLC0415
-    from holdfast.model.plain import one_line  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     if name == "last":
         newest = (await store.list(cwd=await here(store), archived="exclude", cursor=None, limit=1)).sessions
@@ -115,7 +115,7 @@ async def find_session(store: Store, name: str) -> SessionInfo:
     if not found:
         raise UsageError(f"there is no session {name[:80]!r}; `holdfast sessions list --all` shows all of them")
     if len(found) > 1:
-        meant = "\n".join(f"  {it.id}  {one_line(it.title or '')[:50]}" for it in found[:5])
+        meant = "\n".join(f"  {it.id}  {safe_line(it.title or '')[:50]}" for it in found[:5])
         more = "\n  …" if len(found) > 5 else ""
         raise UsageError(f"{name[:80]!r} is the beginning of several ids; write more of it:\n{meant}{more}")
     return found[0]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from holdfast.model import Line, event_from, latest, lines_of, stored
+from holdfast.format import Line, lines_of, stored
+from holdfast.model import event_from, latest
 from holdfast.store import Changes
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from holdfast.engine.opened import OpenSessions
 from holdfast.engine.session import LiveSession
 from holdfast.engine.turn import Turn
 from holdfast.errors import InvalidParams, SessionMoved, SessionNotFound
-from holdfast.model import SessionInfo, SessionState, checked_roots, checked_value, lines_of, new_session_id
+from holdfast.format import lines_of
+from holdfast.model import SessionInfo, SessionState, checked_roots, checked_value, new_session_id
 from holdfast.store import Changes
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from holdfast.model.kinds import REMEMBERED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.model import Line
+    from holdfast.format import Line
     from holdfast.store import Broken, Changes, Claim, Record, Store
 
 log = logging.getLogger(__name__)

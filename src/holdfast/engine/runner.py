@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from holdfast.engine.port import AgentPort
     from holdfast.engine.session import LiveSession
     from holdfast.engine.turn import Turn
-    from holdfast.model import Event, Line, StopReason, Update
+    from holdfast.format import Line
+    from holdfast.model import Event, StopReason, Update
     from holdfast.store import Store, TurnLog
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.engine.ends import keep_latest
-from holdfast.model import Event, SessionInfo, event_from, lines_of, options_update
+from holdfast.format import lines_of
+from holdfast.model import Event, SessionInfo, event_from, options_update
 
 if TYPE_CHECKING:
     from collections import deque
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from holdfast.engine.port import Watcher
     from holdfast.engine.turn import Turn
     from holdfast.errors import RequestError
-    from holdfast.model import Line, Option, OptionValue, SessionState, Update
+    from holdfast.format import Line
+    from holdfast.model import Option, OptionValue, SessionState, Update
     from holdfast.store import Changes, Claim, Store
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.errors import InvalidParams, UsageError
 from holdfast.export import times
 from holdfast.model import History, SessionInfo, SessionState, check_update, checked_roots, event_from
-from holdfast.model.plain import plain_json
+from holdfast.view.safe_text import safe_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,4 +137,4 @@ def encoded(entry: Entry) -> Iterator[bytes]:
 
 
 def _text(value: Any) -> str:
-    return plain_json(_encode(value))
+    return safe_json(_encode(value))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.export import times
-from holdfast.model.passages import passage_of
-from holdfast.model.transcript import inline, markdown_passage
+from holdfast.view.entries import view_entry
+from holdfast.view.transcript import inline, markdown_view
 
 if TYPE_CHECKING:
     from holdfast.model import Entry, SessionInfo, SessionState
 
 
 class MarkdownWriter:
-    """Writes a Markdown file, piece by piece."""
+    """Writes a Markdown file, part by part."""
 
     def opening(self, info: SessionInfo, state: SessionState) -> str:
         """Write what comes before the transcript."""
@@ -30,7 +30,7 @@ class MarkdownWriter:
 
     def entry(self, entry: Entry) -> str:
         """Write an entry."""
-        return f"\n{markdown_passage(passage_of(entry))}\n"
+        return f"\n{markdown_view(view_entry(entry))}\n"
 
     def closing(self, redacted: int) -> str:
         """Write what comes after the transcript."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from markdown_it import MarkdownIt
 
 from holdfast.export import times
-from holdfast.model.passages import passage_of
-from holdfast.model.plain import one_line, plain
-from holdfast.model.transcript import HEADINGS
+from holdfast.view.entries import view_entry
+from holdfast.view.safe_text import safe_line, safe_text
+from holdfast.view.transcript import HEADINGS
 
 if TYPE_CHECKING:
     from holdfast.model import Entry, SessionInfo, SessionState
-    from holdfast.model.passages import Passage, Piece
+    from holdfast.view.entries import EntryView, Part
 
 MAX_MARKDOWN = 100_000
 """Longer texts are shown as they are: there is no telling how long it takes to make something of them."""
@@ -61,7 +61,7 @@ class _Markdown(MarkdownIt):
 
 
 class PageWriter:
-    """Writes a page, piece by piece."""
+    """Writes a page, part by part."""
 
     _markdown: ClassVar[_Markdown] = _Markdown()
 
@@ -85,61 +85,61 @@ class PageWriter:
     def entry(self, entry: Entry) -> str:
         """Write an entry."""
         self._number += 1
-        return self._article(passage_of(entry))
+        return self._article(view_entry(entry))
 
     def closing(self, redacted: int) -> str:
         """Write what comes after the transcript."""
         said = f"<footer><p>Secrets taken out of this page: {redacted}</p></footer>\n" if redacted else ""
         return f"</main>\n{said}</body>\n</html>\n"
 
-    def _article(self, passage: Passage) -> str:
-        heading = escape(HEADINGS[passage.role])
-        if passage.title:
-            heading += f": {_line(passage.title)}"
-        if passage.status:
-            heading += f" ({_line(passage.status)})"
-        body = self._pieces(passage.pieces)
+    def _article(self, view: EntryView) -> str:
+        heading = escape(HEADINGS[view.role])
+        if view.title:
+            heading += f": {_line(view.title)}"
+        if view.status:
+            heading += f" ({_line(view.status)})"
+        body = self._parts(view.parts)
         anchor = f"e{self._number}"
-        if passage.role in _FOLDED and body:
+        if view.role in _FOLDED and body:
             body = f"<details>\n<summary>{heading}</summary>\n{body}</details>\n"
             heading = ""
         else:
             heading = f'<h2><a href="#{anchor}">{heading}</a></h2>\n'
-        return f'<article class="{passage.role}" id="{anchor}">\n{heading}{body}</article>\n'
+        return f'<article class="{view.role}" id="{anchor}">\n{heading}{body}</article>\n'
 
-    def _pieces(self, pieces: tuple[Piece, ...]) -> str:
-        parts: list[str] = []
+    def _parts(self, parts: tuple[Part, ...]) -> str:
+        html: list[str] = []
         steps: list[str] = []
-        for piece in pieces:
-            if piece.kind == "step":
-                box = "☑" if piece.label == "completed" else "☐"
-                steps.append(f"<li>{box} {_line(piece.text)}</li>\n")
+        for part in parts:
+            if part.kind == "step":
+                box = "☑" if part.label == "completed" else "☐"
+                steps.append(f"<li>{box} {_line(part.text)}</li>\n")
             else:
-                parts.append(self._piece(piece))
+                html.append(self._part(part))
         if steps:
-            parts.append(f'<ul class="steps">\n{"".join(steps)}</ul>\n')
-        return "".join(parts)
+            html.append(f'<ul class="steps">\n{"".join(steps)}</ul>\n')
+        return "".join(html)
 
-    def _piece(self, piece: Piece) -> str:
-        match piece.kind:
-            case "prose" if len(piece.text) <= MAX_MARKDOWN:
-                return self._prose(plain(piece.text))
+    def _part(self, part: Part) -> str:
+        match part.kind:
+            case "prose" if len(part.text) <= MAX_MARKDOWN:
+                return self._prose(safe_text(part.text))
             case "prose" | "code":
-                return f"<pre>{escape(plain(piece.text))}</pre>\n"
+                return f"<pre>{escape(safe_text(part.text))}</pre>\n"
             case "diff":
-                return f"<pre>{''.join(map(_diff_line, plain(piece.text).splitlines()))}</pre>\n"
-            case "link" if _WEB.match(piece.label):
-                address = escape(plain(piece.label))
-                return f'<p><a href="{address}" rel="noopener noreferrer nofollow">{_line(piece.text)}</a></p>\n'
+                return f"<pre>{''.join(map(_diff_line, safe_text(part.text).splitlines()))}</pre>\n"
+            case "link" if _WEB.match(part.label):
+                address = escape(safe_text(part.label))
+                return f'<p><a href="{address}" rel="noopener noreferrer nofollow">{_line(part.text)}</a></p>\n'
             case "link":
-                same = piece.text == piece.label
-                return f"<p>{_line(piece.text)}{'' if same else f': {_line(piece.label)}'}</p>\n"
-            case "image" if piece.text in _IMAGES and _BASE64.fullmatch(piece.label):
-                return f'<p><img alt="" src="data:{piece.text};base64,{piece.label}"></p>\n'
+                same = part.text == part.label
+                return f"<p>{_line(part.text)}{'' if same else f': {_line(part.label)}'}</p>\n"
+            case "image" if part.text in _IMAGES and _BASE64.fullmatch(part.label):
+                return f'<p><img alt="" src="data:{part.text};base64,{part.label}"></p>\n'
             case "image":
-                return f'<p class="about">Image: {_line(piece.text)}</p>\n'
+                return f'<p class="about">Image: {_line(part.text)}</p>\n'
             case _:
-                return f'<p class="about">{_line(piece.text)}</p>\n'
+                return f'<p class="about">{_line(part.text)}</p>\n'
 
     def _prose(self, text: str) -> str:
         tokens = self._markdown.parse(text)
@@ -152,7 +152,7 @@ class PageWriter:
 
 
 def _line(text: str) -> str:
-    return escape(one_line(text))
+    return escape(safe_line(text))
 
 
 def _diff_line(line: str) -> str:

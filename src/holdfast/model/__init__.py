@@ -12,7 +12,6 @@ from holdfast.model.events import Event, Update, event_from, in_one_line, text_e
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
-from holdfast.model.layout import Line, event_in, fold, lines_of, messages_in, searchable, stored, updates_in
 from holdfast.model.lifecycle import Happening, Phase, StopReason, TurnEnd, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
 from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, checked_roots, title_from
@@ -31,7 +30,6 @@ __all__ = [
     "Fold",
     "Happening",
     "History",
-    "Line",
     "Option",
     "OptionValue",
     "Page",
@@ -51,19 +49,12 @@ __all__ = [
     "checked_roots",
     "checked_value",
     "event_from",
-    "event_in",
-    "fold",
     "in_one_line",
     "latest",
-    "lines_of",
-    "messages_in",
     "new_id",
     "new_session_id",
     "next_phase",
     "options_update",
-    "searchable",
-    "stored",
     "text_event",
     "title_from",
-    "updates_in",
 ]

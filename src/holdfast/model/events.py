@@ -45,9 +45,9 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return msgspec.json.decode(self.body)
 
     def __str__(self) -> str:
-        from holdfast.model.wording import in_brief  # noqa: PLC0415  (an agent never needs it)
+        from holdfast.view.summary import summary_line  # noqa: PLC0415  (an agent never needs it)
 
-        return in_brief(self.update())
+        return summary_line(self.update())
 
 
 class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):

@@ -226,7 +226,7 @@ class History:
 
     def markdown(self) -> str:
         """Write it to be read."""
-        from holdfast.model.transcript import markdown  # noqa: PLC0415  (an agent never needs it)
+        from holdfast.view.transcript import markdown  # noqa: PLC0415  (an agent never needs it)
 
         return markdown(self)
 

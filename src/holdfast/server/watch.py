@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.errors import ConnectionLost, RemoteError
-from holdfast.model.layout import stored
+from holdfast.format import stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast.model import RULES, Fold, fold, updates_in
+from holdfast.format import fold, updates_in
+from holdfast.model import RULES, Fold
 from holdfast.model.kinds import OPAQUE, REMEMBERED
 
 if TYPE_CHECKING:

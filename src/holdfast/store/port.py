@@ -17,7 +17,8 @@ from holdfast.model import SessionInfo, SessionState
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from holdfast.model import ArchiveFilter, Line, Page
+    from holdfast.format import Line
+    from holdfast.model import ArchiveFilter, Page
     from holdfast.store.reports import Finding, Size, Stats
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
 from holdfast.chat.paint import CALL_LINES, DIFF_LINES, Painter, spaced
-from holdfast.chat.streamed import Part
-from holdfast.model.passages import Piece
+from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.entries import Part
+from holdfast.view.markdown_stream import MarkdownPart
 
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -21,7 +21,7 @@ def painted(block: Block, width: int = 40, **more: Any) -> list[str]:
 
 
 def markdown(text: str, width: int = 40) -> list[str]:
-    return painted(Said(Part(text), first=True), width)
+    return painted(Said(MarkdownPart(text), first=True), width)
 
 
 @pytest.mark.parametrize(
@@ -58,36 +58,36 @@ def test_a_table_that_does_not_fit_is_told_row_by_row() -> None:
 
 
 def test_code_keeps_its_lines_and_is_highlighted_where_the_language_is_known() -> None:
-    block = Said(Part("def f():\n\treturn 1" + " " * 50 + "# end", language="python"), first=True)
+    block = Said(MarkdownPart("def f():\n\treturn 1" + " " * 50 + "# end", language="python"), first=True)
     assert painted(block, 20) == ["```python", "def f():", "    return 1" + " " * 50 + "# end", "```"]
     assert len(set(OURS.findall("".join(Painter(20).lines(block))))) > 3
-    unknown = replace(block, part=Part("x", language="brainfuck"))
+    unknown = replace(block, part=MarkdownPart("x", language="brainfuck"))
     assert set(OURS.findall("".join(Painter(20).lines(unknown)))) == {"\x1b[2m", "\x1b[0m"}
 
 
 def test_code_in_several_parts_has_one_beginning_and_one_end() -> None:
-    first = Said(Part("a", language="", closes=False), first=True)
-    last = Said(Part("b", language="", opens=False), first=False)
+    first = Said(MarkdownPart("a", language="", closes=False), first=True)
+    last = Said(MarkdownPart("b", language="", opens=False), first=False)
     assert painted(first) + painted(last) == ["```", "a", "b", "```"]
-    assert painted(Said(Part("", language="", opens=False), first=False)) == ["```"]
+    assert painted(Said(MarkdownPart("", language="", opens=False), first=False)) == ["```"]
 
 
 def test_thoughts_are_dim_and_stand_behind_a_line() -> None:
-    block = Said(Part("**Hm**\n\n- well"), first=True, thought=True)
+    block = Said(MarkdownPart("**Hm**\n\n- well"), first=True, thought=True)
     assert painted(block) == ["┊ Hm", "┊", "┊ • well"]
     assert all("\x1b[2" in it for it in Painter(40).lines(block))
 
 
 def test_a_tool_call_tells_its_state_and_what_it_has_shown() -> None:
-    call = Call("Read", "read", "completed", ("/project/src/a.py:3",), (Piece("prose", "all\nof it"),))
+    call = Call("Read", "read", "completed", ("/project/src/a.py:3",), (Part("prose", "all\nof it"),))
     assert painted(call, cwd="/project") == ["✓ Read · src/a.py:3", "  all", "  of it"]
-    assert painted(replace(call, status="failed", places=(), pieces=())) == ["✗ Read"]
-    assert painted(replace(call, status="odd", places=(), pieces=()), unicode=False) == ["o Read"]
+    assert painted(replace(call, status="failed", places=(), parts=())) == ["✗ Read"]
+    assert painted(replace(call, status="odd", places=(), parts=()), unicode=False) == ["o Read"]
     assert painted(replace(call, title="Read src/a.py:3"), cwd="/project")[0] == "✓ Read src/a.py:3"
 
 
 def test_much_output_is_shortened_in_the_middle_unless_it_is_wanted_whole() -> None:
-    call = Call("Run", "", "completed", (), (Piece("code", "\n".join(map(str, range(100)))),))
+    call = Call("Run", "", "completed", (), (Part("code", "\n".join(map(str, range(100)))),))
     lines = painted(call)
     assert len(lines) == CALL_LINES + 2
     assert lines[1] == "  0" and lines[-1] == "  99"
@@ -97,27 +97,27 @@ def test_much_output_is_shortened_in_the_middle_unless_it_is_wanted_whole() -> N
 
 def test_a_diff_has_its_file_its_counts_and_its_colours() -> None:
     patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n--- not a header\n"
-    call = Call("Edit", "edit", "completed", (), (Piece("diff", patch, "/project/x"),))
+    call = Call("Edit", "edit", "completed", (), (Part("diff", patch, "/project/x"),))
     assert painted(call, cwd="/project") == [
         "✓ Edit", "  x  +1 -2", "  @@ -1,2 +1,2 @@", "   same", "  -old", "  +new", "  --- not a header"
     ]  # fmt: skip
     lines = Painter(40).lines(call)
     assert "\x1b[31m-old" in lines[4] and "\x1b[32m+new" in lines[5]
-    long = replace(call, pieces=(Piece("diff", "@@\n" + "+x\n" * 1000, "x"),))
+    long = replace(call, parts=(Part("diff", "@@\n" + "+x\n" * 1000, "x"),))
     assert len(painted(long)) < DIFF_LINES + 5
 
 
 def test_a_plan_is_a_checklist() -> None:
-    steps = tuple(Piece("step", f"do {it}", it) for it in ("completed", "in_progress", "pending", "cancelled", "odd"))
+    steps = tuple(Part("step", f"do {it}", it) for it in ("completed", "in_progress", "pending", "cancelled", "odd"))
     assert [it[:4] for it in painted(Plan(steps))] == ["[x] ", "[~] ", "[ ] ", "[-] ", "[ ] "]
 
 
 @pytest.mark.parametrize("unicode", [True, False])
 def test_nothing_but_ascii_where_the_terminal_has_nothing_else(unicode: bool) -> None:
     blocks: list[Block] = [
-        Prompt("hello"), Said(Part("answer"), first=True), Said(Part("hm"), first=True, thought=True),
-        Call("Look", "", "cancelled", ("a",), (Piece("code", "\n".join("x" * 50)),)), Note("note", "more", "warning"),
-        Note("over", tone="end"), Plan((Piece("step", "x", "completed"),)),
+        Prompt("hello"), Said(MarkdownPart("answer"), first=True), Said(MarkdownPart("hm"), first=True, thought=True),
+        Call("Look", "", "cancelled", ("a",), (Part("code", "\n".join("x" * 50)),)), Note("note", "more", "warning"),
+        Note("over", tone="end"), Plan((Part("step", "x", "completed"),)),
     ]  # fmt: skip
     painter = Painter(40, "no", unicode)
     text = "\n".join(line for block in blocks for line in painter.lines(block))
@@ -125,15 +125,15 @@ def test_nothing_but_ascii_where_the_terminal_has_nothing_else(unicode: bool) ->
 
 
 def test_without_colours_markdown_stays_as_it_was_written() -> None:
-    assert painted(Said(Part("# **x**"), first=True), colours="no") == ["# **x**"]
-    assert Painter(40, "mono").lines(Said(Part("**x**"), first=True)) == ["\x1b[1mx\x1b[0m"]
+    assert painted(Said(MarkdownPart("# **x**"), first=True), colours="no") == ["# **x**"]
+    assert Painter(40, "mono").lines(Said(MarkdownPart("**x**"), first=True)) == ["\x1b[1mx\x1b[0m"]
     assert Painter(40, "mono").lines(Note("x", tone="error"))[0] == "✗ x"
 
 
 def test_what_is_live_takes_no_more_than_its_room() -> None:
     blocks: list[Block] = [
-        Said(Part("word " * 100), first=True),
-        Call("Run", "", "in_progress", (), (Piece("code", "y\n" * 50 + "z" * 99),)),
+        Said(MarkdownPart("word " * 100), first=True),
+        Call("Run", "", "in_progress", (), (Part("code", "y\n" * 50 + "z" * 99),)),
     ]
     lines = [OURS.sub("", it) for it in Painter(20).live(blocks, 8)]
     assert len(lines) == 8 and all(len(it) <= 20 for it in lines)
@@ -142,8 +142,9 @@ def test_what_is_live_takes_no_more_than_its_room() -> None:
 
 
 def test_empty_lines_stand_between_what_does_not_belong_together() -> None:
-    text, call, note = Said(Part("x"), first=True), Call("c", "", "completed"), Note("n")
+    text, call, note = Said(MarkdownPart("x"), first=True), Call("c", "", "completed"), Note("n")
     assert spaced(Prompt("p"), text) and spaced(text, call) and spaced(call, text) and spaced(text, text)
     assert not spaced(call, call) and not spaced(note, note)
-    assert not spaced(text, Said(Part("y"), first=False)) and spaced(text, Said(Part("y", gap=True), first=False))
-    assert not spaced(note, Shown(Piece("code", "x")))
+    assert not spaced(text, Said(MarkdownPart("y"), first=False))
+    assert spaced(text, Said(MarkdownPart("y", gap=True), first=False))
+    assert not spaced(note, Shown(Part("code", "x")))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.updates import values
 
 from holdfast.cli import output
-from holdfast.model.plain import plain
+from holdfast.view.safe_text import safe_text
 
 DAY = 86_400
 
@@ -74,5 +74,5 @@ def test_columns_are_aligned_by_what_is_seen() -> None:
 @given(values | st.text() | st.dictionaries(st.text(), st.text()))
 def test_json_is_the_same_value_and_steers_nothing(value: Any) -> None:
     text = output.json_text(value)
-    assert plain(text) == text
+    assert safe_text(text) == text
     assert json.loads(text) == value

@@ -9,7 +9,8 @@ from msgspec import UNSET
 
 from holdfast.engine.ends import closing_events, end_mark, keep_latest, sealable
 from holdfast.engine.forks import given
-from holdfast.model import History, SessionState, StopReason, TurnEnd, event_from, event_in, text_event
+from holdfast.format import event_in
+from holdfast.model import History, SessionState, StopReason, TurnEnd, event_from, text_event
 
 if TYPE_CHECKING:
     from holdfast.model import Update

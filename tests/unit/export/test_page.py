@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.support.stores import info
 
 from holdfast.export.page import PageWriter
-from holdfast.model import SessionState, fold
-from holdfast.model.plain import plain
+from holdfast.format import fold
+from holdfast.model import SessionState
+from holdfast.view.safe_text import safe_text
 
 ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "article", "details", "summary"),
@@ -140,7 +141,7 @@ def test_nothing_that_was_said_does_anything(text: str) -> None:
     assert judge.open == []
     assert judge.articles == 6
     assert all(re.match(r"#e\d|https?://|data:image/png;base64,[A-Za-z0-9+/]*={0,2}$", it) for it in judge.links)
-    assert plain(written) == written
+    assert safe_text(written) == written
 
 
 def test_a_page_needs_nothing_and_allows_nothing() -> None:

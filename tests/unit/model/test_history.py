@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.model import RULES, Fold, History, Terminal, event_from, fold, text_event
+from holdfast.format import fold
+from holdfast.model import RULES, Fold, History, Terminal, event_from, text_event
 
 if TYPE_CHECKING:
     from holdfast.model import Entry, Update

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model import Event, History, event_from, lines_of
+from holdfast.format import lines_of
+from holdfast.model import Event, History, event_from
 from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lower import Lowering
 

@@ -70,19 +70,19 @@ async def _forked(store: Store, seen: Seen, up_to: str | None, title: str | None
 async def _key(store: Store, seen: Seen, at: str) -> str:
     """Find the id of the entry that is meant."""
     from holdfast.errors import UsageError  # noqa: PLC0415
-    from holdfast.model.passages import passage_of  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
+    from holdfast.view.entries import view_entry  # noqa: PLC0415
 
     sealed = seen._replace(unfinished=None)
     before = None
     async for number, entry in read_entries(store, sealed):
-        passage = passage_of(entry)
-        if passage.key and (passage.key == at or str(number) == at):
-            return passage.key
+        view = view_entry(entry)
+        if view.key and (view.key == at or str(number) == at):
+            return view.key
         if str(number) == at:
             nearest = f"; the last before it is {before}" if before else ""
             raise UsageError(f"entry {at} is neither a message nor a tool call, so nothing can end with it{nearest}")
-        before = number if passage.key else before
+        before = number if view.key else before
     shown = f"holdfast sessions show {short_id(seen.record.info.id)}"
     raise UsageError(f"the session has no message or tool call {at[:80]!r}; `{shown}` numbers them")
 
@@ -134,14 +134,14 @@ async def delete(store: Store, *, sessions: tuple[str, ...], yes: bool, as_json:
     A session whose turn is running is not deleted. With --json: {"deleted": [ids], "refused": {id: why}}.
     """
     from holdfast.errors import HoldfastError, UsageError  # noqa: PLC0415
-    from holdfast.model.plain import one_line  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     found = await find_sessions(store, sessions)
     if not yes:
         if as_json or not sys.stdin.isatty():
             raise UsageError("nobody can be asked whether to delete; add --yes if it is meant")
         for it in found:
-            title = one_line(it.title or "(no title)")
+            title = safe_line(it.title or "(no title)")
             output.tell(f"  {short_id(it.id)}  {output.plural(it.messages, 'message')}  {title}")
         if not click.confirm(f"Delete {output.plural(len(found), 'session')} for good?", err=True):
             output.tell("Nothing was deleted.")
@@ -154,7 +154,7 @@ async def delete(store: Store, *, sessions: tuple[str, ...], yes: bool, as_json:
             deleted.append(it.id)
         except HoldfastError as e:
             refused[it.id] = str(e)
-            output.tell(f"holdfast: {short_id(it.id)} was not deleted. {one_line(str(e))}; stop it, then try again")
+            output.tell(f"holdfast: {short_id(it.id)} was not deleted. {safe_line(str(e))}; stop it, then try again")
     if as_json:
         output.say(output.json_text({"deleted": deleted, "refused": refused}))
     elif deleted:

@@ -100,7 +100,7 @@ async def _list_json(listed: _Listed) -> None:
 
 
 def _row(info: SessionInfo, paint: Callable[..., str], room: int | None, *, everywhere: bool) -> str:
-    from holdfast.model.plain import one_line  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     when, said = output.padded(output.ago(info.updated_at), 11), output.padded(str(info.messages), 5, right=True)
     parts = [paint(output.padded(short_id(info.id), SHORT), fg="yellow"), paint(when, dim=True), said]
@@ -108,10 +108,10 @@ def _row(info: SessionInfo, paint: Callable[..., str], room: int | None, *, ever
     if everywhere:
         wide = min(30, room // 4) if room else 30
         parts.append(
-            paint(output.padded(output.cut(_home(one_line(info.cwd)), wide if room else None), wide), fg="cyan")
+            paint(output.padded(output.cut(_home(safe_line(info.cwd)), wide if room else None), wide), fg="cyan")
         )
         used += wide + 2
-    title = output.cut(one_line(info.title or ""), room - used if room else None)
+    title = output.cut(safe_line(info.title or ""), room - used if room else None)
     return "  ".join([*parts, title or paint("(no title)", dim=True)])
 
 
@@ -182,16 +182,16 @@ _WHO = {
 
 def snippet(hit: Hit, paint: Callable[..., str]) -> str:
     """Show the surroundings of the first place where something was found, with all that was found in them marked."""
-    from holdfast.model.plain import one_line  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     first = hit.marks[0] if hit.marks else (0, 0)
     start, end = max(0, first[0] - AROUND), min(len(hit.text), first[1] + AROUND)
     parts, at = ["…" if start else ""], start
     for begin, stop in hit.marks:
         if begin >= start and stop <= end:
-            parts += (_spaced(hit.text[at:begin], one_line), _marked(one_line(hit.text[begin:stop]), paint))
+            parts += (_spaced(hit.text[at:begin], safe_line), _marked(safe_line(hit.text[begin:stop]), paint))
             at = stop
-    parts += (_spaced(hit.text[at:end], one_line), "…" if end < len(hit.text) else "")
+    parts += (_spaced(hit.text[at:end], safe_line), "…" if end < len(hit.text) else "")
     return "".join(parts)
 
 
@@ -199,8 +199,8 @@ def _marked(text: str, paint: Callable[..., str]) -> str:
     return paint(text, bold=True, reverse=True) if output.is_coloured() else f"«{text}»"
 
 
-def _spaced(text: str, one_line: Callable[[str], str]) -> str:
+def _spaced(text: str, safe_line: Callable[[str], str]) -> str:
     """Put a text on one line; a space at either end stays one."""
     if not text.strip():
         return " " if text else ""
-    return f"{' ' if text[0].isspace() else ''}{one_line(text)}{' ' if text[-1].isspace() else ''}"
+    return f"{' ' if text[0].isspace() else ''}{safe_line(text)}{' ' if text[-1].isspace() else ''}"

@@ -203,7 +203,8 @@ async def _import(store: Store, data: bytes, cwd: str | None) -> tuple[str, str]
 
     from holdfast.errors import SessionNotFound  # noqa: PLC0415
     from holdfast.export.document import read_document  # noqa: PLC0415
-    from holdfast.model import lines_of, new_session_id  # noqa: PLC0415
+    from holdfast.format import lines_of  # noqa: PLC0415
+    from holdfast.model import new_session_id  # noqa: PLC0415
 
     info, state, history = read_document(data)
     if cwd is not None:

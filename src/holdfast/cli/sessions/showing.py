@@ -37,27 +37,27 @@ async def show(store: Store, *, session: str, limit: int | None, full: bool, raw
 
 async def _readable(store: Store, seen: Seen, limit: int | None, *, full: bool) -> None:
     from holdfast.cli.rendering import Rendering  # noqa: PLC0415
-    from holdfast.model.passages import passage_of  # noqa: PLC0415
-    from holdfast.model.plain import one_line  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
+    from holdfast.view.entries import view_entry  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     info, paint = seen.record.info, output.painter()
     rendering = Rendering(paint, output.width(), full=full)
-    output.say(paint(one_line(info.title or "(no title)"), bold=True))
+    output.say(paint(safe_line(info.title or "(no title)"), bold=True))
     marks = " · archived" if info.archived else ""
     messages = output.plural(info.messages, "message")
-    output.say(paint(f"{one_line(info.cwd)} · {output.moment(info.updated_at)} · {messages}{marks}", dim=True))
+    output.say(paint(f"{safe_line(info.cwd)} · {output.moment(info.updated_at)} · {messages}{marks}", dim=True))
     output.say(paint(info.id, dim=True))
     if seen.record.state.forked_from:
-        output.say(paint(f"forked from {one_line(seen.record.state.forked_from)}", dim=True))
+        output.say(paint(f"forked from {safe_line(seen.record.state.forked_from)}", dim=True))
     async for number, entry in read_entries(store, seen, last=limit):
-        for line in rendering.lines(number, passage_of(entry)):
+        for line in rendering.lines(number, view_entry(entry)):
             output.say(line)
     if seen.unfinished is not None:
         output.say()
         where = seen.unfinished.where
         output.say(
-            paint(f"A turn is running in {one_line(where)}; this is what it has said so far.", fg="yellow")
+            paint(f"A turn is running in {safe_line(where)}; this is what it has said so far.", fg="yellow")
             if where
             else paint(
                 "The process of this turn died. The turn is closed when the session is opened next.", fg="yellow"
@@ -75,19 +75,19 @@ async def _raw(store: Store, seen: Seen, limit: int | None) -> None:
 
 async def _json(store: Store, seen: Seen, limit: int | None) -> None:
     from holdfast.export.document import about  # noqa: PLC0415
-    from holdfast.model.passages import passage_of  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
+    from holdfast.view.entries import view_entry  # noqa: PLC0415
 
     output.write(f'{{"session": {output.json_text(about(seen.record.info))}, "entries": [')
     between = "\n"
     async for number, entry in read_entries(store, seen, last=limit):
-        passage = passage_of(entry)
+        view = view_entry(entry)
         written = {
             "number": number,
-            "role": passage.role,
-            "id": passage.key or None,
-            "title": passage.title or None,
-            "status": passage.status or None,
+            "role": view.role,
+            "id": view.key or None,
+            "title": view.title or None,
+            "status": view.status or None,
             "updates": list(entry.updates()),
         }
         output.write(between + output.json_text(written))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @on_store()
 async def stats(store: Store, *, as_json: bool) -> None:
     """Count sessions, messages, and the space they take."""
-    from holdfast.model.plain import one_line  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     with output.working("Counting"):
         found = await store.stats()
@@ -43,7 +43,7 @@ async def stats(store: Store, *, as_json: bool) -> None:
     if found.directories:
         output.say("\nMost sessions:")
         table = [
-            (f"{it.sessions:,}", output.plural(it.messages, "message"), output.ago(it.updated_at), one_line(it.cwd))
+            (f"{it.sessions:,}", output.plural(it.messages, "message"), output.ago(it.updated_at), safe_line(it.cwd))
             for it in found.directories
         ]
         for row in output.columns(table, (True, True)):
@@ -110,7 +110,7 @@ async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:
 
 
 def _report(findings: list[Finding], repaired: list[str], *, as_json: bool) -> None:
-    from holdfast.model.plain import one_line  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     if as_json:
         output.say(output.json_text({"findings": findings, "repaired": repaired}))
@@ -120,7 +120,7 @@ def _report(findings: list[Finding], repaired: list[str], *, as_json: bool) -> N
     room = max((len(it.about) for it in findings), default=0)
     for it in findings:
         sign, colour = signs[it.level]
-        lines = output.wrapped(one_line(it.says), width - room - 4 if width else None)
+        lines = output.wrapped(safe_line(it.says), width - room - 4 if width else None)
         if it.advice:
             lines += output.wrapped(it.advice, width - room - 4 if width else None)
         output.say(f"{paint(sign, fg=colour)} {output.padded(it.about, room)}  {lines[0]}")

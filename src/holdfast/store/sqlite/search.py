@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from holdfast.model import event_in, searchable
+from holdfast.format import event_in, searchable
 from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import read_session
 

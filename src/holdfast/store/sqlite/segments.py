@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.model import event_in, fold, lines_of, messages_in
+from holdfast.format import event_in, fold, lines_of, messages_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holdfast.model import Line
+    from holdfast.format import Line
     from holdfast.store.sqlite.database import Database
 
 SEGMENT_BYTES = 64 << 10

@@ -27,7 +27,8 @@ from holdfast.store.sqlite.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from holdfast.model import ArchiveFilter, Line, SessionInfo, SessionState
+    from holdfast.format import Line
+    from holdfast.model import ArchiveFilter, SessionInfo, SessionState
     from holdfast.store.port import Hit, Record
     from holdfast.store.reports import Size, Stats
     from holdfast.store.sqlite.database import Database

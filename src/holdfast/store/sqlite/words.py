@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.model import event_in, searchable
+from holdfast.format import event_in, searchable
 from holdfast.store.sqlite import segments
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
-"""Stored lines as version 1 sends them, without decoding; `holdfast.model.layout` says what the marks in them mean."""
+"""Stored lines as version 1 sends them, without decoding; `holdfast.format.lines` says what the marks in them mean."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.model.layout import CALL, CLOSE, OPEN, OTHER
+from holdfast.format.lines import CALL, CLOSE, OPEN, OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.model.layout import updates_in
+from holdfast.format.lines import updates_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

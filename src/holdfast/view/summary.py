@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.model.plain import one_line
+from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from holdfast.model.events import Update
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 MAX_LENGTH = 200
 
 
-def in_brief(update: Update) -> str:
+def summary_line(update: Update) -> str:
     """Say what an update says; never fails, and never takes more than a line."""
     said = _said(update)
     kind = str(update.get("sessionUpdate"))
-    line = one_line(f"{kind}: {said[: 5 * MAX_LENGTH]}" if said else kind)
+    line = safe_line(f"{kind}: {said[: 5 * MAX_LENGTH]}" if said else kind)
     return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
 
 

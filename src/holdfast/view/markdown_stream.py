@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.model.plain import plain
+from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MarkdownPart:
     """A part of a message. With `gap` an empty line stands before it."""
 
     text: str
@@ -42,7 +42,7 @@ class Part:
     """Whether the block of code begins and ends here: a long one comes in several parts."""
 
 
-class Streamed:
+class MarkdownStream:
     """One message, as it comes."""
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Streamed:
         self._indent = 0  # where the text of an item of a list begins
         self._inner = ""  # what closes a block of code inside an item of a list
 
-    def feed(self, text: str) -> Iterator[Part]:
+    def feed(self, text: str) -> Iterator[MarkdownPart]:
         """Take text; give the parts it has finished."""
         *ends, rest = text.split("\n")
         for end in ends:
@@ -86,7 +86,7 @@ class Streamed:
                 self._partial[:] = ["".join(self._partial)]
             yield from self._overlong()
 
-    def finish(self) -> Iterator[Part]:
+    def finish(self) -> Iterator[MarkdownPart]:
         """Give what is left: the message has ended."""
         if self._partial:
             yield from self._raw_line("".join(self._partial))
@@ -97,11 +97,11 @@ class Streamed:
             yield self._text()
         self._in_list, self._inner = False, ""
 
-    def rest(self, limit: int) -> Part | None:
+    def rest(self, limit: int) -> MarkdownPart | None:
         """Give the end of what is not finished, about `limit` characters of it: a look at it as it comes."""
         taken: list[str] = []
         room = limit
-        for it in (plain("".join(self._partial)[-limit:]), *reversed(self._lines)):
+        for it in (safe_text("".join(self._partial)[-limit:]), *reversed(self._lines)):
             if room <= 0:
                 break
             taken.append(it[-room:])
@@ -109,15 +109,15 @@ class Streamed:
         text = "\n".join(reversed(taken)).rstrip("\n")
         if self._fence:
             whole = room > 0 and not self._opened
-            return Part(text, self._gap and not self._opened, self._language, opens=whole, closes=False)
-        return Part(text, self._gap) if text.strip() else None
+            return MarkdownPart(text, self._gap and not self._opened, self._language, opens=whole, closes=False)
+        return MarkdownPart(text, self._gap) if text.strip() else None
 
-    def _raw_line(self, raw: str) -> Iterator[Part]:
+    def _raw_line(self, raw: str) -> Iterator[MarkdownPart]:
         """Take a line. A carriage return ends one too: it must not hide what stands before it."""
         for line in raw.rstrip("\r").split("\r"):
-            yield from self._line(plain(line))
+            yield from self._line(safe_text(line))
 
-    def _line(self, line: str) -> Iterator[Part]:
+    def _line(self, line: str) -> Iterator[MarkdownPart]:
         if self._fence:
             if _closes(line, self._fence):
                 yield self._code(closes=True)
@@ -130,7 +130,7 @@ class Streamed:
         else:
             yield from self._line_of_text(line)
 
-    def _line_of_text(self, line: str) -> Iterator[Part]:
+    def _line_of_text(self, line: str) -> Iterator[MarkdownPart]:
         if not line.strip():
             yield from self._flush()
             self._gap = bool(self._kind)
@@ -152,7 +152,7 @@ class Streamed:
             self._add(line)
             yield from self._limited()
 
-    def _line_of_list(self, line: str) -> Iterator[Part]:
+    def _line_of_list(self, line: str) -> Iterator[MarkdownPart]:
         ended = bool(self._lines) and not self._lines[-1].strip()
         if self._inner:
             if _closes(line.lstrip(), self._inner):
@@ -194,11 +194,11 @@ class Streamed:
         self._lines.append(line)
         self._chars += len(line) + 1
 
-    def _limited(self) -> Iterator[Part]:
+    def _limited(self) -> Iterator[MarkdownPart]:
         if len(self._lines) >= PART_LINES or self._chars >= PART_CHARS:
             yield from self._flush()
 
-    def _overlong(self) -> Iterator[Part]:
+    def _overlong(self) -> Iterator[MarkdownPart]:
         """Cut a line that does not end."""
         if sum(map(len, self._partial)) < PART_CHARS:
             return
@@ -211,19 +211,19 @@ class Streamed:
             line = line[at:]
         self._partial[:] = [line] if line else []
 
-    def _flush(self) -> Iterator[Part]:
+    def _flush(self) -> Iterator[MarkdownPart]:
         if self._lines:
             yield self._text()
 
-    def _text(self) -> Part:
+    def _text(self) -> MarkdownPart:
         kind = "list" if self._in_list else "text"
         gap = bool(self._kind) and (self._gap or self._kind != kind)
-        part = Part("\n".join(self._lines).rstrip(), gap)
+        part = MarkdownPart("\n".join(self._lines).rstrip(), gap)
         self._taken(kind)
         return part
 
-    def _code(self, *, closes: bool) -> Part:
-        part = Part("\n".join(self._lines), self._gap, self._language, opens=not self._opened, closes=closes)
+    def _code(self, *, closes: bool) -> MarkdownPart:
+        part = MarkdownPart("\n".join(self._lines), self._gap, self._language, opens=not self._opened, closes=closes)
         self._taken("code")
         self._opened = True
         if closes:

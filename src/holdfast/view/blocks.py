@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from holdfast.chat.streamed import Part
-    from holdfast.model.passages import Piece
+    from holdfast.view.entries import Part
+    from holdfast.view.markdown_stream import MarkdownPart
 
 Tone: TypeAlias = Literal["info", "end", "ask", "good", "warning", "error"]
 
@@ -23,7 +23,7 @@ class Prompt:
 class Said:
     """A part of what the agent said, or thought; `first` where it begins to."""
 
-    part: Part
+    part: MarkdownPart
     first: bool
     thought: bool = False
 
@@ -32,18 +32,18 @@ class Said:
 class Shown:
     """Something the agent said that is not text."""
 
-    piece: Piece
+    part: Part
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call; `pieces` is what it has shown, or only the end of it while it goes on."""
+    """A tool call; `parts` is what it has shown, or only the end of it while it goes on."""
 
     title: str
     kind: str
     status: str
     places: tuple[str, ...] = ()
-    pieces: tuple[Piece, ...] = ()
+    parts: tuple[Part, ...] = ()
     whole: bool = False
     """Whether it is shown to its last line."""
 
@@ -52,7 +52,7 @@ class Call:
 class Plan:
     """A plan: its steps, or whatever else it consists of."""
 
-    pieces: tuple[Piece, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,28 +31,28 @@ _ESCAPES = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def safe_text(text: str) -> str:
     """Make text safe to show; newlines and tabs stay."""
     text = text.replace("\r\n", "\n")
     return text.translate(_TABLE) if _UNSAFE.search(text) else text
 
 
-def one_line(text: str) -> str:
+def safe_line(text: str) -> str:
     """Make text safe to show on one line, as a title in a list."""
-    return plain(" ".join(text.split()))
+    return safe_text(" ".join(text.split()))
 
 
-def plain_json(encoded: bytes) -> str:
+def safe_json(encoded: bytes) -> str:
     """Make JSON safe to show: what could steer is escaped, so that it means the same."""
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
-def printed(output: bytes) -> str:
+def terminal_text(output: bytes) -> str:
     """Read what a terminal printed as a person would have seen it in the end, without its colours."""
     text = _ESCAPES.sub("", output.decode(errors="replace"))
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    return plain(_rubbed_out(text) if "\x08" in text else text)
+    return safe_text(_rubbed_out(text) if "\x08" in text else text)
 
 
 def _rubbed_out(text: str) -> str:

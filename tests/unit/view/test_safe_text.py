@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.plain import one_line, plain, printed
+from holdfast.view.safe_text import safe_line, safe_text, terminal_text
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,11 @@ from holdfast.model.plain import one_line, plain, printed
     ],
 )
 def test_what_could_steer_is_shown_as_a_picture_of_itself(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert safe_text(text) == shown
 
 
 def test_one_line_is_one_line() -> None:
-    assert one_line(" a\n b\u2028c\t\x1bd ") == "a b c ␛d"
+    assert safe_line(" a\n b\u2028c\t\x1bd ") == "a b c ␛d"
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_one_line_is_one_line() -> None:
     ],
 )
 def test_output_of_a_terminal_is_what_was_there_in_the_end(output: bytes, shown: str) -> None:
-    assert printed(output) == shown
+    assert terminal_text(output) == shown

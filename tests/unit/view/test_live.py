@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
-from holdfast.chat.view import View
 from holdfast.model import History, event_from, text_event
+from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.live import LiveView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def see(view: View, update: str, /, **members: Any) -> list[Block]:
+def see(view: LiveView, update: str, /, **members: Any) -> list[Block]:
     return list(view.see(event_from({"sessionUpdate": update, **members})))
 
 
-def say(view: View, text: str, message: str = "m", kind: str = "agent_message_chunk") -> list[Block]:
+def say(view: LiveView, text: str, message: str = "m", kind: str = "agent_message_chunk") -> list[Block]:
     return list(view.see(text_event(kind, message, text)))
 
 
-def call(view: View, key: str = "c", **members: Any) -> list[Block]:
+def call(view: LiveView, key: str = "c", **members: Any) -> list[Block]:
     return see(view, "tool_call_update", toolCallId=key, **members)
 
 
-def content(view: View, text: str, key: str = "c") -> list[Block]:
+def content(view: LiveView, text: str, key: str = "c") -> list[Block]:
     block = {"type": "content", "content": {"type": "text", "text": text}}
     return see(view, "tool_call_content_chunk", toolCallId=key, content=block)
 
 
-def end(view: View, reason: str = "end_turn") -> list[Block]:
+def end(view: LiveView, reason: str = "end_turn") -> list[Block]:
     return see(view, "state_update", state="idle", stopReason=reason)
 
 
@@ -41,7 +41,7 @@ def said(blocks: Iterable[Block]) -> list[str]:
 
 
 def test_text_is_given_part_by_part_and_the_rest_is_live() -> None:
-    view = View()
+    view = LiveView()
     assert said(say(view, "One.\n\nTw")) == ["One."]
     assert said(view.live()) == ["Tw"]
     assert say(view, "o.") == []
@@ -51,7 +51,7 @@ def test_text_is_given_part_by_part_and_the_rest_is_live() -> None:
 
 
 def test_a_thought_is_told_apart_and_ends_where_the_answer_begins() -> None:
-    view = View()
+    view = LiveView()
     assert say(view, "Hm.", "t", "agent_thought_chunk") == []
     (thought,) = say(view, "Yes.")
     assert isinstance(thought, Said) and thought.thought and thought.first
@@ -60,25 +60,25 @@ def test_a_thought_is_told_apart_and_ends_where_the_answer_begins() -> None:
 
 
 def test_a_tool_call_is_live_until_it_ends_and_given_once() -> None:
-    view = View()
+    view = LiveView()
     assert call(view, title="Look", kind="read", status="in_progress", locations=[{"path": "/a", "line": 2}]) == []
     assert list(view.live()) == [Call("Look", "read", "in_progress", ("/a:2",))]
     assert content(view, "found") == []
     (live,) = view.live()
-    assert isinstance(live, Call) and [it.text for it in live.pieces] == ["found"]
+    assert isinstance(live, Call) and [it.text for it in live.parts] == ["found"]
     (done,) = call(view, status="completed")
-    assert isinstance(done, Call) and done.status == "completed" and [it.text for it in done.pieces] == ["found"]
+    assert isinstance(done, Call) and done.status == "completed" and [it.text for it in done.parts] == ["found"]
     assert list(view.live()) == end(view) == []
 
 
 def test_what_is_said_before_a_tool_call_is_given_before_it() -> None:
-    view = View()
+    view = LiveView()
     say(view, "I will look.")
     assert said(call(view, title="Look", status="in_progress")) == ["I will look."]
 
 
 def test_a_tool_call_that_ends_while_the_agent_speaks_does_not_break_the_sentence() -> None:
-    view = View()
+    view = LiveView()
     call(view, title="Look", status="in_progress")
     assert say(view, "While it ") == []
     assert call(view, status="completed") == []
@@ -89,7 +89,7 @@ def test_a_tool_call_that_ends_while_the_agent_speaks_does_not_break_the_sentenc
 
 
 def test_tool_calls_side_by_side_are_given_as_they_end() -> None:
-    view = View()
+    view = LiveView()
     for key in "ab":
         call(view, key, title=key, status="in_progress")
     assert [it.title for it in call(view, "b", status="failed") if isinstance(it, Call)] == ["b"]
@@ -97,15 +97,15 @@ def test_tool_calls_side_by_side_are_given_as_they_end() -> None:
 
 
 def test_a_tool_call_that_has_more_to_show_after_its_end_is_given_again() -> None:
-    view = View()
+    view = LiveView()
     call(view, title="Look", status="completed")
     assert call(view, status="completed") == []
     (again,) = content(view, "late")
-    assert isinstance(again, Call) and [it.text for it in again.pieces] == ["late"]
+    assert isinstance(again, Call) and [it.text for it in again.parts] == ["late"]
 
 
 def test_a_tool_call_that_never_ends_is_given_with_the_turn() -> None:
-    view = View()
+    view = LiveView()
     call(view, title="Look")
     (block, note) = end(view, "cancelled")
     assert block == Call("Look", "", "pending")
@@ -113,23 +113,21 @@ def test_a_tool_call_that_never_ends_is_given_with_the_turn() -> None:
 
 
 def test_what_a_command_prints_is_shown_in_its_tool_call() -> None:
-    view = View()
+    view = LiveView()
     call(view, title="Run", status="in_progress")
     see(view, "tool_call_content_chunk", toolCallId="c", content={"type": "terminal", "terminalId": "t"})
     see(view, "terminal_update", terminalId="t", command="make")
     for n in range(1000):
         see(view, "terminal_output_chunk", terminalId="t", data=b64encode(b"\x1b[32mline %d\x1b[0m\r\n" % n).decode())
     (live,) = view.live()
-    assert (
-        isinstance(live, Call) and live.pieces[0].text.endswith("line 999") and "line 10\n" not in live.pieces[0].text
-    )
+    assert isinstance(live, Call) and live.parts[0].text.endswith("line 999") and "line 10\n" not in live.parts[0].text
     (done,) = call(view, status="completed")
     assert isinstance(done, Call)
-    assert done.pieces[0].text == "\n".join(f"line {n}" for n in range(1000))
+    assert done.parts[0].text == "\n".join(f"line {n}" for n in range(1000))
 
 
 def test_a_plan_is_live_until_it_is_carried_out_or_the_turn_ends() -> None:
-    view = View()
+    view = LiveView()
 
     def plan(*status: str) -> list[Block]:
         entries = [{"content": f"step {n}", "status": it, "priority": "low"} for n, it in enumerate(status)]
@@ -137,7 +135,7 @@ def test_a_plan_is_live_until_it_is_carried_out_or_the_turn_ends() -> None:
 
     assert plan("completed", "in_progress") == []
     (live,) = view.live()
-    assert isinstance(live, Plan) and [it.label for it in live.pieces] == ["completed", "in_progress"]
+    assert isinstance(live, Plan) and [it.label for it in live.parts] == ["completed", "in_progress"]
     (done,) = plan("completed", "completed")
     assert isinstance(done, Plan)
     assert end(view) == []
@@ -146,7 +144,7 @@ def test_a_plan_is_live_until_it_is_carried_out_or_the_turn_ends() -> None:
 
 
 def test_the_users_own_words_are_not_repeated_and_those_of_others_are_shown() -> None:
-    view = View()
+    view = LiveView()
     assert view.prompted("hello") == Prompt("hello")
     assert see(view, "user_message", messageId="u", content=[{"type": "text", "text": "hello"}]) == []
     assert say(view, "Hi.") == []
@@ -155,13 +153,13 @@ def test_the_users_own_words_are_not_repeated_and_those_of_others_are_shown() ->
 
 
 def said_part(text: str) -> Any:
-    (block,) = [*say(view := View(), text), *view.finish()]
+    (block,) = [*say(view := LiveView(), text), *view.finish()]
     assert isinstance(block, Said)
     return block.part
 
 
 def test_a_message_that_is_told_whole_is_shown_as_far_as_it_is_new() -> None:
-    view = View()
+    view = LiveView()
     say(view, "One")
     assert see(view, "agent_message", messageId="m", content=[{"type": "text", "text": "One"}]) == []
     assert see(view, "agent_message", messageId="m", content=[{"type": "text", "text": "One two"}]) == []
@@ -173,19 +171,19 @@ def test_a_message_that_is_told_whole_is_shown_as_far_as_it_is_new() -> None:
 
 
 def test_what_is_no_text_is_shown_between_the_text() -> None:
-    view = View()
+    view = LiveView()
     say(view, "See: ")
     image = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
     text, shown = see(view, "agent_message_chunk", messageId="m", content=image)
     assert said([text]) == ["See:"]
-    assert isinstance(shown, Shown) and shown.piece.kind == "image"
+    assert isinstance(shown, Shown) and shown.part.kind == "image"
 
 
 @pytest.mark.parametrize(
     ("reason", "tone"), [("cancelled", "end"), ("max_tokens", "warning"), ("refusal", "warning"), ("error", "error")]
 )
 def test_how_a_turn_ended_is_told_once(reason: str, tone: str) -> None:
-    view = View()
+    view = LiveView()
     (note,) = see(view, "_holdfast/turn_end", reason=reason)
     assert isinstance(note, Note) and note.tone == tone
     assert end(view, reason) == []
@@ -194,7 +192,7 @@ def test_how_a_turn_ended_is_told_once(reason: str, tone: str) -> None:
 
 
 def test_notices_and_compactions_are_told() -> None:
-    view = View()
+    view = LiveView()
     assert see(view, "notice", severity="error", title="Oh", description="no") == [Note("Oh", "no", "error")]
     assert see(view, "compaction_update", compactionId="k", status="in_progress") == []
     assert len(list(view.live())) == 1
@@ -205,7 +203,7 @@ def test_notices_and_compactions_are_told() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    view = View()
+    view = LiveView()
     for kind in ("_something", "usage_update", "session_info_update", "available_commands_update", "state_update"):
         assert see(view, kind, state="running", used=1, size=2, availableCommands=[]) == []
 
@@ -221,12 +219,12 @@ def test_a_past_is_shown_in_its_order() -> None:
         {"sessionUpdate": "user_message", "messageId": "v", "content": [{"type": "text", "text": "again"}]},
     ):
         history.apply(event_from(update))
-    blocks = list(View().replay(history))
+    blocks = list(LiveView().replay(history))
     assert [type(it) for it in blocks] == [Prompt, Plan, Call, Said, Said, Note, Prompt]
 
 
 def test_a_very_long_answer_takes_time_in_proportion() -> None:
-    view = View()
+    view = LiveView()
     count = 0
     for n in range(150_000):  # as if 600 kB came in small pieces; in quadratic time this would not end
         count += len(say(view, "word" if n % 20 else "\n"))

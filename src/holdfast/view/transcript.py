@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holdfast.model.passages import passage_of
-from holdfast.model.plain import one_line, plain
+from holdfast.view.entries import view_entry
+from holdfast.view.safe_text import safe_line, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.model.history import Entry
-    from holdfast.model.passages import Passage, Piece, Role
+    from holdfast.view.entries import EntryView, Part, Role
 
 HEADINGS: dict[Role, str] = {
     "user": "You",
@@ -43,64 +43,64 @@ def markdown(entries: Iterable[Entry]) -> str:
 
 def markdown_entry(entry: Entry) -> str:
     """Write one entry: a heading, and what there is to say."""
-    return markdown_passage(passage_of(entry))
+    return markdown_view(view_entry(entry))
 
 
-def markdown_passage(passage: Passage) -> str:
+def markdown_view(view: EntryView) -> str:
     """Write what an entry says."""
-    heading = f"## {HEADINGS[passage.role]}"
-    if passage.title:
-        heading += f": {inline(passage.title)}"
-    if passage.status:
-        heading += f" ({inline(passage.status)})"
-    return "\n\n".join((heading, *_parts(passage.pieces)))
+    heading = f"## {HEADINGS[view.role]}"
+    if view.title:
+        heading += f": {inline(view.title)}"
+    if view.status:
+        heading += f" ({inline(view.status)})"
+    return "\n\n".join((heading, *_parts(view.parts)))
 
 
-def _parts(pieces: Iterable[Piece]) -> Iterator[str]:
+def _parts(parts: Iterable[Part]) -> Iterator[str]:
     steps: list[str] = []
-    for piece in pieces:
-        if piece.kind == "step":
-            steps.append(_step(piece))
+    for part in parts:
+        if part.kind == "step":
+            steps.append(_step(part))
             continue
         if steps:
             yield "\n".join(steps)
             steps = []
-        yield _part(piece)
+        yield _part(part)
     if steps:
         yield "\n".join(steps)
 
 
-def _part(piece: Piece) -> str:
-    match piece.kind:
+def _part(part: Part) -> str:
+    match part.kind:
         case "prose":
-            return quoted(piece.text)
+            return quoted(part.text)
         case "code":
-            return fenced(piece.text, re.sub(r"[^\w+-]", "", piece.label))
+            return fenced(part.text, re.sub(r"[^\w+-]", "", part.label))
         case "diff":
-            return fenced(piece.text, "diff")
+            return fenced(part.text, "diff")
         case "link":
-            address = inline(piece.label)
-            return address if piece.label == piece.text else f"{inline(piece.text)}: {address}"
+            address = inline(part.label)
+            return address if part.label == part.text else f"{inline(part.text)}: {address}"
         case "image":
-            return f"*Image: {inline(piece.text)}*"
+            return f"*Image: {inline(part.text)}*"
         case _:
-            return f"*{inline(piece.text)}*"
+            return f"*{inline(part.text)}*"
 
 
-def _step(piece: Piece) -> str:
-    box = "☑" if piece.label == "completed" else "☐"  # brackets would be a link, if somebody has said what to
-    state = f" ({inline(piece.label.replace('_', ' '))})" if piece.label not in ("", "completed", "pending") else ""
-    return f"- {box} {inline(piece.text)}{state}"
+def _step(part: Part) -> str:
+    box = "☑" if part.label == "completed" else "☐"  # brackets would be a link, if somebody has said what to
+    state = f" ({inline(part.label.replace('_', ' '))})" if part.label not in ("", "completed", "pending") else ""
+    return f"- {box} {inline(part.text)}{state}"
 
 
 def inline(text: str) -> str:
     """Write text that is nothing but text, on one line."""
-    return _SPECIAL.sub(r"\\\g<0>", one_line(text)) or "…"
+    return _SPECIAL.sub(r"\\\g<0>", safe_line(text)) or "…"
 
 
 def fenced(text: str, language: str = "") -> str:
     """Write text as it is, in a fence that it cannot end."""
-    text = plain(text)
+    text = safe_text(text)
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
@@ -108,7 +108,7 @@ def fenced(text: str, language: str = "") -> str:
 
 def quoted(text: str) -> str:
     """Write Markdown of somebody else's, without its HTML, as a quote that it cannot leave."""
-    return "\n".join(f"> {line}".rstrip() for line in _without_html(plain(text).rstrip()))
+    return "\n".join(f"> {line}".rstrip() for line in _without_html(safe_text(text).rstrip()))
 
 
 def _without_html(text: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.model import text_event
-from holdfast.model.wording import in_brief
+from holdfast.view.summary import summary_line
 
 if TYPE_CHECKING:
     from holdfast.model import Update
@@ -54,7 +54,7 @@ def message(kind: str, *blocks: Update) -> Update:
     ],
 )
 def test_an_update_can_be_printed(update: Update, line: str) -> None:
-    assert in_brief(update) == line
+    assert summary_line(update) == line
 
 
 def test_printing_an_event_says_what_it_says() -> None:

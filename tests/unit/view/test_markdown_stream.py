@@ -1,14 +1,14 @@
-"""Streamed Markdown, cut where later text changes nothing."""
+"""MarkdownStream Markdown, cut where later text changes nothing."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.chat.streamed import CODE_LINES, PART_CHARS, PART_LINES, Part, Streamed
+from holdfast.view.markdown_stream import CODE_LINES, PART_CHARS, PART_LINES, MarkdownPart, MarkdownStream
 
 
-def parts(text: str) -> list[Part]:
-    streamed = Streamed()
+def parts(text: str) -> list[MarkdownPart]:
+    streamed = MarkdownStream()
     return [*streamed.feed(text), *streamed.finish()]
 
 
@@ -47,12 +47,12 @@ def test_an_empty_line_stands_where_one_stood_and_around_headings_and_code() -> 
 
 def test_code_comes_with_its_language_and_as_it_is() -> None:
     (part,) = parts("```python title=x\ndef f():\n\n    # no heading\n```\n")
-    assert part == Part("def f():\n\n    # no heading", language="python")
+    assert part == MarkdownPart("def f():\n\n    # no heading", language="python")
 
 
 def test_a_block_of_code_that_never_ends_ends_with_the_message() -> None:
     (part,) = parts("~~~\n```\nstill code")
-    assert part == Part("```\nstill code", language="")
+    assert part == MarkdownPart("```\nstill code", language="")
 
 
 def test_a_fence_is_closed_by_one_that_is_as_long() -> None:
@@ -70,13 +70,13 @@ def test_long_code_comes_in_several_parts() -> None:
 
 
 def test_a_paragraph_without_an_end_is_not_waited_for() -> None:
-    streamed = Streamed()
+    streamed = MarkdownStream()
     found = list(streamed.feed("line\n" * (PART_LINES + 1)))
     assert [it.text.count("\n") + 1 for it in found] == [PART_LINES]
 
 
 def test_a_line_without_an_end_is_cut_between_words() -> None:
-    streamed = Streamed()
+    streamed = MarkdownStream()
     found = list(streamed.feed("word " * PART_CHARS))
     assert all(PART_CHARS // 2 < len(it.text) <= PART_CHARS and it.text.endswith("word") for it in found)
     found += streamed.finish()
@@ -84,21 +84,21 @@ def test_a_line_without_an_end_is_cut_between_words() -> None:
 
 
 def test_what_is_not_finished_can_be_looked_at() -> None:
-    streamed = Streamed()
+    streamed = MarkdownStream()
     assert streamed.rest(100) is None
-    assert list(streamed.feed("done\n\nnot ")) == [Part("done")]
-    assert streamed.rest(100) == Part("not ", gap=True)
+    assert list(streamed.feed("done\n\nnot ")) == [MarkdownPart("done")]
+    assert streamed.rest(100) == MarkdownPart("not ", gap=True)
     assert list(streamed.feed("yet\nfinished")) == []
-    assert streamed.rest(100) == Part("not yet\nfinished", gap=True)
-    assert streamed.rest(4) == Part("shed", gap=True)
-    assert list(streamed.finish()) == [Part("not yet\nfinished", gap=True)]
+    assert streamed.rest(100) == MarkdownPart("not yet\nfinished", gap=True)
+    assert streamed.rest(4) == MarkdownPart("shed", gap=True)
+    assert list(streamed.finish()) == [MarkdownPart("not yet\nfinished", gap=True)]
     assert streamed.rest(100) is None
 
 
 def test_code_that_is_not_finished_is_looked_at_as_code() -> None:
-    streamed = Streamed()
+    streamed = MarkdownStream()
     assert list(streamed.feed("```sh\nls\n")) == []
-    assert streamed.rest(100) == Part("ls", language="sh", closes=False)
+    assert streamed.rest(100) == MarkdownPart("ls", language="sh", closes=False)
 
 
 def test_nothing_that_steers_a_terminal_is_left() -> None:

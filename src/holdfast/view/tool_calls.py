@@ -5,10 +5,10 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.chat.blocks import Call
 from holdfast.model import Entry, Terminal
-from holdfast.model.passages import Piece, passage_of
-from holdfast.model.plain import printed
+from holdfast.view.blocks import Call
+from holdfast.view.entries import Part, view_entry
+from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,8 @@ def call_block(history: History, key: str, *, live: bool = False) -> Call:
     members = entry.members
     words = [it if isinstance(it := members.get(name), str) else "" for name in ("title", "name", "kind", "status")]
     title, name, kind, status = words
-    pieces = _end(history, entry) if live else _all(history, entry)
-    return Call(title or name or key, kind, status or "pending", tuple(_places(entry)), tuple(pieces))
+    parts = _end(history, entry) if live else _all(history, entry)
+    return Call(title or name or key, kind, status or "pending", tuple(_places(entry)), tuple(parts))
 
 
 def call_in_question(known: Entry | None, asked: Update) -> Call:
@@ -41,31 +41,31 @@ def call_in_question(known: Entry | None, asked: Update) -> Call:
         entry.replace(content)
     places = tuple(_places(entry))
     entry.members.pop("locations", None)
-    passage = passage_of(entry)
-    return Call(passage.title, "", "pending", places, passage.pieces, whole=True)
+    view = view_entry(entry)
+    return Call(view.title, "", "pending", places, view.parts, whole=True)
 
 
-def pieces_of(block: Any) -> tuple[Piece, ...]:
+def parts_of(block: Any) -> tuple[Part, ...]:
     """Say what there is to show of one content block."""
     alone = Entry("agent_message", "", whole=True)
     alone.append(block, {})
-    return passage_of(alone).pieces
+    return view_entry(alone).parts
 
 
-def _all(history: History, entry: Entry) -> Iterator[Piece]:
+def _all(history: History, entry: Entry) -> Iterator[Part]:
     content = entry.content()
     for item in content:
         if (terminal := _terminal(history, item)) is None:
-            yield from _pieces_of_item(item)
-        elif text := printed(terminal.output()).strip("\n"):
-            yield Piece("code", text)
+            yield from _parts_of_item(item)
+        elif text := terminal_text(terminal.output()).strip("\n"):
+            yield Part("code", text)
     if not content and (output := entry.members.get("rawOutput")) is not None:
         bare = Entry("tool_call_update", "", whole=True)
         bare.members["rawOutput"] = output
-        yield from passage_of(bare).pieces
+        yield from view_entry(bare).parts
 
 
-def _end(history: History, entry: Entry) -> Iterator[Piece]:
+def _end(history: History, entry: Entry) -> Iterator[Part]:
     """Give the end of what it shows, without looking at the rest: it is looked at many times a second."""
     content = entry.content()
     if not content:
@@ -73,12 +73,12 @@ def _end(history: History, entry: Entry) -> Iterator[Piece]:
     last = cast("dict[str, Any]", content[-1])
     terminal = _terminal(history, last)
     if terminal is not None:
-        if text := printed(_tail(terminal)).strip("\n"):
-            yield Piece("code", text)
+        if text := terminal_text(_tail(terminal)).strip("\n"):
+            yield Part("code", text)
     else:
         match last:
             case {"content": {"text": str(text)}}:
-                yield Piece("code", text[-LIVE_BYTES:].strip("\n"))
+                yield Part("code", text[-LIVE_BYTES:].strip("\n"))
             case _:
                 pass
 
@@ -91,20 +91,20 @@ def _terminal(history: History, item: Any) -> Terminal | None:
 
 
 def _tail(terminal: Terminal) -> bytes:
-    pieces: list[bytes] = []
+    parts: list[bytes] = []
     room = LIVE_BYTES
     for it in reversed(terminal.items or ()):
         if room <= 0:
             break
-        pieces.append(b64decode(it[-(room * 4 // 3 + 4) // 4 * 4 :]))
-        room -= len(pieces[-1])
-    return b"".join(reversed(pieces))
+        parts.append(b64decode(it[-(room * 4 // 3 + 4) // 4 * 4 :]))
+        room -= len(parts[-1])
+    return b"".join(reversed(parts))
 
 
-def _pieces_of_item(item: Any) -> tuple[Piece, ...]:
+def _parts_of_item(item: Any) -> tuple[Part, ...]:
     alone = Entry("tool_call_update", "", whole=True)
     alone.append(item, {})
-    return passage_of(alone).pieces
+    return view_entry(alone).parts
 
 
 def _places(entry: Entry) -> Iterator[str]:

@@ -11,17 +11,17 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.chat.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
-from holdfast.chat.calls import call_block, call_in_question, pieces_of
-from holdfast.chat.streamed import Streamed
 from holdfast.model import History, event_from
-from holdfast.model.passages import passage_of
+from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.entries import view_entry
+from holdfast.view.markdown_stream import MarkdownStream
+from holdfast.view.tool_calls import call_block, call_in_question, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.model import Entry, Event, Update
-    from holdfast.model.passages import Piece
+    from holdfast.view.entries import Part
 
 _MESSAGES = frozenset({"user_message", "agent_message", "agent_thought", "session_message"})
 _FINAL = frozenset({"completed", "failed", "cancelled"})
@@ -38,14 +38,14 @@ _ENDS = {
 }
 
 
-class View:
+class LiveView:
     """What one session shows, from now on."""
 
     def __init__(self) -> None:
         self._speaker = ("", "")  # which message is being said
         self._first = True
         self._said: dict[tuple[str, str], list[str]] = {}
-        self._stream = Streamed()
+        self._stream = MarkdownStream()
         self._told_end = False
         self._echoes: deque[str] = deque(maxlen=16)
         self._begin_turn()
@@ -54,7 +54,7 @@ class View:
         self._entries = History()  # tool calls, terminals and plans
         self._open: dict[str, None] = {}  # tool calls that were not given yet
         self._given: dict[str, Call] = {}  # those that were, as they were
-        self._asked: dict[str, tuple[Piece, ...]] = {}  # what was shown of them when the user was asked
+        self._asked: dict[str, tuple[Part, ...]] = {}  # what was shown of them when the user was asked
         self._said.clear()
 
     def prompted(self, text: str) -> Prompt:
@@ -69,7 +69,7 @@ class View:
     def asked(self, about: Update, known: Entry | None) -> Call:
         """Say what there is to show of a tool call that is to be permitted; what is shown now is not shown again."""
         call = call_in_question(known, about)
-        self._asked[str(about.get("toolCallId", ""))] = call.pieces
+        self._asked[str(about.get("toolCallId", ""))] = call.parts
         return call
 
     def see(self, event: Event) -> Iterator[Block]:
@@ -126,7 +126,7 @@ class View:
             yield call_block(self._entries, key, live=True)
         for entry in self._entries:
             if entry.entity == "plan_update":
-                yield Plan(passage_of(entry).pieces)
+                yield Plan(view_entry(entry).parts)
             elif entry.entity == "compaction_update" and entry.members.get("status") not in _FINAL:
                 yield Note("The agent sums up what was said so far…")
 
@@ -155,7 +155,7 @@ class View:
                 yield Prompt(text)
         else:
             yield from self._parts(self._stream.finish())
-        self._speaker, self._first, self._stream = ("", ""), True, Streamed()
+        self._speaker, self._first, self._stream = ("", ""), True, MarkdownStream()
         for key in list(self._open):
             if self._status(key) in _FINAL:
                 yield self._finished(key)
@@ -174,8 +174,8 @@ class View:
                 yield from self._say(kind, key, item["text"])
             else:
                 yield from self._pause()
-                for piece in pieces_of(item):
-                    yield Shown(piece)
+                for part in parts_of(item):
+                    yield Shown(part)
 
     def _replaced(self, kind: str, key: str, items: list[Update]) -> Iterator[Block]:
         """Take the whole of a message. What was printed stays where it is; what is new is shown."""
@@ -224,7 +224,7 @@ class View:
     def _finished(self, key: str) -> Call:
         del self._open[key]
         call = self._given[key] = call_block(self._entries, key)
-        return replace(call, pieces=tuple(it for it in call.pieces if it not in self._asked.get(key, ())))
+        return replace(call, parts=tuple(it for it in call.parts if it not in self._asked.get(key, ())))
 
     def _status(self, key: str, entity: str = "tool_call_update") -> object:
         entry = self._entries.get(entity, key)
@@ -232,13 +232,13 @@ class View:
 
     def _carried_out(self, key: str) -> bool:
         entry = self._entries.get("plan_update", key)
-        pieces = () if entry is None else passage_of(entry).pieces
-        return bool(pieces) and all(it.kind == "step" and it.label in _FINAL for it in pieces)
+        parts = () if entry is None else view_entry(entry).parts
+        return bool(parts) and all(it.kind == "step" and it.label in _FINAL for it in parts)
 
     def _plans(self) -> Iterator[Block]:
         for entry in list(self._entries):
-            if entry.entity == "plan_update" and (pieces := passage_of(entry).pieces):
-                yield Plan(pieces)
+            if entry.entity == "plan_update" and (parts := view_entry(entry).parts):
+                yield Plan(parts)
                 self._entries.apply(event_from({"sessionUpdate": "plan_removed", "planId": entry.key}))
 
 

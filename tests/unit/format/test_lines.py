@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from holdfast.model import event_from, fold, lines_of, searchable, stored, updates_in
-from holdfast.model.layout import CALL as CALL_MARK
-from holdfast.model.layout import CLOSE, OPEN, OTHER, is_plain
+from holdfast.format import fold, lines_of, searchable, stored, updates_in
+from holdfast.format.lines import CALL as CALL_MARK
+from holdfast.format.lines import CLOSE, OPEN, OTHER, is_plain
+from holdfast.model import event_from
 
 if TYPE_CHECKING:
-    from holdfast.model import Line, Update
+    from holdfast.format import Line
+    from holdfast.model import Update
 
 TEXT = {"type": "text", "text": "x"}
 CALL = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Read"}

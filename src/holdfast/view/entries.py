@@ -1,4 +1,4 @@
-"""What an entry says, cut into pieces that are ready to be shown: as Markdown, as a page, in a terminal.
+"""What an entry says, cut into parts that are ready to be shown: as Markdown, as a page, in a terminal.
 
 Here is known what each kind of entry consists of and what matters to a reader; not how any of it looks. Entries come
 from agents of all sorts: whatever is not shaped as expected is shown as the JSON it is, and nothing makes this fail.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 
 from holdfast.model.history import Terminal
-from holdfast.model.plain import printed
+from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Role: TypeAlias = Literal["user", "agent", "thought", "session", "tool", "plan", "terminal", "note", "other"]
 """Who speaks, or what it is. A note is about the conversation: that a turn was cancelled, that a part was summed up."""
 
-PieceKind: TypeAlias = Literal["prose", "code", "diff", "link", "image", "step", "remark"]
+PartKind: TypeAlias = Literal["prose", "code", "diff", "link", "image", "step", "remark"]
 
 MAX_DIFF_CHARACTERS = 512 << 10
 """Of longer texts only the new one is shown: comparing takes time that grows with the square of their length."""
 
 
-class Piece(NamedTuple):
+class Part(NamedTuple):
     """A part of what an entry says.
 
     ``prose`` is Markdown by its author's intent; ``code`` is to be shown as it is, the label says what language;
@@ -36,12 +36,12 @@ class Piece(NamedTuple):
     its type and the label its base64; of a ``step`` of a plan the label is its status; a ``remark`` is ours.
     """
 
-    kind: PieceKind
+    kind: PartKind
     text: str
     label: str = ""
 
 
-class Passage(NamedTuple):
+class EntryView(NamedTuple):
     """An entry ready to be shown. Nothing in it is quoted or made harmless yet."""
 
     role: Role
@@ -49,7 +49,7 @@ class Passage(NamedTuple):
     """By which a fork names it, if it can."""
     title: str
     status: str
-    pieces: tuple[Piece, ...]
+    parts: tuple[Part, ...]
 
 
 _SPEAKERS: dict[str, Role] = {
@@ -70,77 +70,77 @@ _ENDS = {
 _ONE_FENCE = re.compile(r"\s*(`{3,})([\w+-]*)[^`\n]*\n((?:(?! *```)[^\n]*\n)*)\1\s*")
 
 
-def passage_of(entry: Entry) -> Passage:
+def view_entry(entry: Entry) -> EntryView:
     """Say what there is to show of an entry."""
     members = entry.members
     if (speaker := _SPEAKERS.get(entry.entity)) is not None:
-        return Passage(speaker, entry.key, "", "", tuple(map(_block, entry.blocks())))
+        return EntryView(speaker, entry.key, "", "", tuple(map(_block, entry.blocks())))
     match entry.entity:
         case "tool_call_update":
             kind, status = _word(members.get("kind")), _word(members.get("status"))
             title = _word(members.get("title")) or _word(members.get("name")) or entry.key
             about = ", ".join(it.replace("_", " ") for it in (kind, status) if it and it != "other")
-            return Passage("tool", entry.key, title, about, tuple(_call(entry)))
+            return EntryView("tool", entry.key, title, about, tuple(_call(entry)))
         case "plan_update":
-            return Passage("plan", "", "", "", tuple(_plan(members.get("plan"))))
+            return EntryView("plan", "", "", "", tuple(_plan(members.get("plan"))))
         case "terminal_update":
             assert isinstance(entry, Terminal)
             title = _word(members.get("command")) or entry.key
-            return Passage("terminal", "", title, _exit(members.get("exitStatus")), tuple(_output(entry)))
+            return EntryView("terminal", "", title, _exit(members.get("exitStatus")), tuple(_output(entry)))
         case "compaction_update":
             status = _word(members.get("status")).replace("_", " ")
-            pieces = [*map(_block, entry.blocks()), *_remarks(members.get("error"))]
-            return Passage("note", "", "What was said before was summed up", status, tuple(pieces))
+            parts = [*map(_block, entry.blocks()), *_remarks(members.get("error"))]
+            return EntryView("note", "", "What was said before was summed up", status, tuple(parts))
         case "subagent_update":
-            return Passage("note", "", f"Subagent {_word(members.get('title')) or entry.key}", "", ())
+            return EntryView("note", "", f"Subagent {_word(members.get('title')) or entry.key}", "", ())
         case _:
             return _other(members)
 
 
-def _other(members: dict[str, Any]) -> Passage:
+def _other(members: dict[str, Any]) -> EntryView:
     kind = _word(members.get("sessionUpdate"))
     if kind == "_holdfast/turn_end":
         reason, error = _word(members.get("reason")), members.get("error")
-        return Passage("note", "", _ENDS.get(reason, "The turn failed"), "", tuple(_remarks(error)))
+        return EntryView("note", "", _ENDS.get(reason, "The turn failed"), "", tuple(_remarks(error)))
     about = {name: value for name, value in members.items() if name != "sessionUpdate"}
-    return Passage("other", "", kind, "", (_json(about),) if about else ())
+    return EntryView("other", "", kind, "", (_json(about),) if about else ())
 
 
-def _block(block: Any) -> Piece:
+def _block(block: Any) -> Part:
     match block:
         case {"type": "text", "text": str(text)}:
-            return Piece("prose", text)
+            return Part("prose", text)
         case {"type": "image", "mimeType": str(mime), "data": str(data)}:
-            return Piece("image", mime, data)
+            return Part("image", mime, data)
         case {"type": "audio", "mimeType": str(mime), "data": str(data)}:
-            return Piece("remark", f"{mime}, {_size(data)}")
+            return Part("remark", f"{mime}, {_size(data)}")
         case {"type": "resource_link", "uri": str(uri)}:
-            return Piece("link", _word(block.get("title")) or _word(block.get("name")) or uri, uri)
+            return Part("link", _word(block.get("title")) or _word(block.get("name")) or uri, uri)
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
-            return Piece("code", f"{uri}\n\n{text}")
+            return Part("code", f"{uri}\n\n{text}")
         case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)}}:
-            return Piece("link", f"{uri} ({_size(blob)})", uri)
+            return Part("link", f"{uri} ({_size(blob)})", uri)
         case _:
             return _json(block)
 
 
-def _call(entry: Entry) -> Iterator[Piece]:
+def _call(entry: Entry) -> Iterator[Part]:
     members = entry.members
     places = [it for it in map(_place, _list(members.get("locations"))) if it]
     if places:
-        yield Piece("remark", ", ".join(places))
-    output = [piece for item in entry.content() for piece in _item(item)]
+        yield Part("remark", ", ".join(places))
+    output = [part for item in entry.content() for part in _item(item)]
     if not output and members.get("rawOutput") is not None:  # otherwise it is what the output was made into
         output = [_given(members["rawOutput"])]
     if members.get("rawInput") is not None:
-        yield Piece("remark", "Input")
+        yield Part("remark", "Input")
         yield _given(members["rawInput"])
         if output:
-            yield Piece("remark", "Output")
+            yield Part("remark", "Output")
     yield from output
 
 
-def _item(item: Any) -> Iterator[Piece]:
+def _item(item: Any) -> Iterator[Part]:
     match item:
         case {"type": "content", "content": {"type": "text", "text": str(text)}}:
             yield _result(text)
@@ -149,65 +149,65 @@ def _item(item: Any) -> Iterator[Piece]:
         case {"type": "diff"}:
             yield from _diff(item)
         case {"type": "terminal", "terminalId": str(key)}:
-            yield Piece("remark", f"Terminal {key}")
+            yield Part("remark", f"Terminal {key}")
         case _:
             yield _json(item)
 
 
-def _result(text: str) -> Piece:
+def _result(text: str) -> Part:
     """Show what a tool gave as it is. Many agents put it into a fence; that is for others to do."""
     fence = _ONE_FENCE.fullmatch(text)
-    return Piece("code", fence[3], fence[2]) if fence else Piece("code", text)
+    return Part("code", fence[3], fence[2]) if fence else Part("code", text)
 
 
-def _diff(item: dict[str, Any]) -> Iterator[Piece]:
+def _diff(item: dict[str, Any]) -> Iterator[Part]:
     match item:
         case {"patch": {"text": str(patch)}}:
-            yield Piece("diff", patch, _word(item.get("path")))
+            yield Part("diff", patch, _word(item.get("path")))
         case {"path": str(path), "newText": str(new)}:
             yield _compared(path, _word(item.get("oldText")), new)
         case {"changes": list()}:
             for change in _list(item["changes"]):
                 match change:
                     case {"operation": str(operation), "oldPath": str(old), "path": str(path)}:
-                        yield Piece("remark", f"{operation}: {old} to {path}")
+                        yield Part("remark", f"{operation}: {old} to {path}")
                     case {"operation": str(operation), "path": str(path)}:
-                        yield Piece("remark", f"{operation}: {path}")
+                        yield Part("remark", f"{operation}: {path}")
                     case _:
                         yield _json(change)
         case _:
             yield _json(item)
 
 
-def _compared(path: str, old: str, new: str) -> Piece:
+def _compared(path: str, old: str, new: str) -> Part:
     from difflib import unified_diff  # noqa: PLC0415  (few need it)
 
     if len(old) + len(new) > MAX_DIFF_CHARACTERS:
-        return Piece("code", f"{path}\n\n{new}")
+        return Part("code", f"{path}\n\n{new}")
     lines = unified_diff(old.splitlines(), new.splitlines(), path if old else "/dev/null", path, lineterm="")
-    return Piece("diff", "\n".join(lines), path)
+    return Part("diff", "\n".join(lines), path)
 
 
-def _plan(plan: Any) -> Iterator[Piece]:
+def _plan(plan: Any) -> Iterator[Part]:
     match plan:
         case {"entries": list()}:
             for step in _list(plan["entries"]):
                 match step:
                     case {"content": str(text)}:
-                        yield Piece("step", text, _word(step.get("status")))
+                        yield Part("step", text, _word(step.get("status")))
                     case _:
                         yield _json(step)
         case {"type": "markdown", "content": str(text)}:
-            yield Piece("prose", text)
+            yield Part("prose", text)
         case {"type": "file", "uri": str(uri)}:
-            yield Piece("link", uri, uri)
+            yield Part("link", uri, uri)
         case _:
             yield _json(plan)
 
 
-def _output(terminal: Terminal) -> Iterator[Piece]:
-    if text := printed(terminal.output()).strip("\n"):
-        yield Piece("code", text)
+def _output(terminal: Terminal) -> Iterator[Part]:
+    if text := terminal_text(terminal.output()).strip("\n"):
+        yield Part("code", text)
 
 
 def _exit(status: Any) -> str:
@@ -222,12 +222,12 @@ def _exit(status: Any) -> str:
             return "ended"
 
 
-def _given(value: Any) -> Piece:
-    return Piece("code", value) if isinstance(value, str) else _json(value)
+def _given(value: Any) -> Part:
+    return Part("code", value) if isinstance(value, str) else _json(value)
 
 
-def _json(value: Any) -> Piece:
-    return Piece("code", msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), "json")
+def _json(value: Any) -> Part:
+    return Part("code", msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), "json")
 
 
 def _place(location: Any) -> str:
@@ -240,9 +240,9 @@ def _place(location: Any) -> str:
             return ""
 
 
-def _remarks(error: Any) -> Iterator[Piece]:
+def _remarks(error: Any) -> Iterator[Part]:
     if isinstance(error, str):
-        yield Piece("remark", error)
+        yield Part("remark", error)
     elif error is not None:
         yield _json(error)
 
