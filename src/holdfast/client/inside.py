@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holdfast.server import Connection, Host
+from holdfast.agent.port import AuthorAgent
+from holdfast.server import ClientConnection, Host
 from holdfast.transport import memory_pair
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ GRACE = 1.0
 def serve(agent: Agent, store: str) -> tuple[Transport, Callable[[], Awaitable[None]]]:
     """Serve an agent; give the client's end of the line, and what waits for the agent's end."""
     ours, theirs = memory_pair()
-    host = Host(agent, store=store)
-    serving = asyncio.get_running_loop().create_task(Connection(host, theirs).run(), name=f"agent {agent.name}")
+    host = Host(AuthorAgent(agent), store=store)
+    serving = asyncio.get_running_loop().create_task(ClientConnection(host, theirs).run(), name=f"agent {agent.name}")
 
     async def finish() -> None:
         await serving

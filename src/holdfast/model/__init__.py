@@ -22,12 +22,16 @@ from holdfast.model.sessions import (
     Scope,
     SessionInfo,
     SessionState,
+    checked_cwd,
     checked_roots,
+    normal_path,
     title_from,
 )
+from holdfast.model.tool_calls import FINAL_STATUSES
 
 __all__ = [
     "ALLOW_OR_REJECT",
+    "FINAL_STATUSES",
     "LOCAL",
     "RULES",
     "UNBOUND",
@@ -58,6 +62,7 @@ __all__ = [
     "TurnEnd",
     "Update",
     "check_update",
+    "checked_cwd",
     "checked_prompt",
     "checked_roots",
     "checked_value",
@@ -67,6 +72,7 @@ __all__ = [
     "new_id",
     "new_session_id",
     "next_phase",
+    "normal_path",
     "options_update",
     "text_event",
     "title_from",

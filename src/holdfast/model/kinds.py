@@ -73,3 +73,6 @@ CHUNK_OF = {rule.entity: kind for kind, rule in RULES.items() if rule.fold is Fo
 
 REMEMBERED = "_holdfast/permission"
 """The kind of a line in the log of a turn that tells of an answer given for ever. It is no part of the conversation."""
+
+PRIVATE = "_holdfast/private"
+"""The kind of a line in the log of a turn that holds a private entry: no client is ever shown it."""

@@ -1,4 +1,4 @@
-"""What a version 2 client sends, as far as its shape is checked; what is not named here passes unread."""
+"""What clients send, as far as its shape is checked, the same in every version; what is not named passes unread."""
 
 from __future__ import annotations
 
@@ -15,40 +15,25 @@ class Params(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class Login(Params, kw_only=True):
-    """`auth/login`."""
+    """`authenticate` and `auth/login`."""
 
     method_id: str
 
 
-class Roots(Params, kw_only=True):
-    """The directories and MCP servers of a session."""
+class NewSession(Params, kw_only=True):
+    """`session/new`: the directories and MCP servers of a session."""
 
     cwd: str
     additional_directories: list[str] | None = None
     mcp_servers: list[dict[str, Any]] | None = None
+    system_prompt: Any = None
 
 
-class NewSession(Roots, kw_only=True):
-    """`session/new`."""
-
-
-class LoadSession(Roots, kw_only=True):
-    """`session/load`, of the early draft."""
+class RestoreSession(NewSession, kw_only=True):
+    """`session/load`, `session/resume` and `session/fork`."""
 
     session_id: str
-
-
-class ResumeSession(Roots, kw_only=True):
-    """`session/resume`."""
-
-    session_id: str
-    replay_from: dict[str, Any] | None = None
-
-
-class ForkSession(Roots, kw_only=True):
-    """`session/fork`."""
-
-    session_id: str
+    replay_from: Any = None
 
 
 class ListSessions(Params, kw_only=True):
@@ -73,7 +58,7 @@ class SetTitle(Params, kw_only=True):
 
 
 class SetConfigOption(Params, kw_only=True):
-    """`session/set_config_option`; the early draft had no `type`."""
+    """`session/set_config_option`; the early draft of version 2 had no `type`."""
 
     session_id: str
     config_id: str
