@@ -17,7 +17,7 @@ from tests.support.mcp_web import web
 from tests.support.wire import wait_for_death
 
 from holdfast import Agent, Session, Turn
-from holdfast.engine import Limits
+from holdfast.engine import EngineLimits
 from holdfast.errors import McpError
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ async def test_closing_and_deleting_stop_the_servers(version: int, method: str, 
 
 @pytest.mark.requirement("B18", "E5")
 async def test_an_idle_session_stops_its_servers_and_starts_them_when_it_is_revived(tmp_path: Path) -> None:
-    async with serving(caller(), limits=Limits(idle=0.1)) as host:
+    async with serving(caller(), limits=EngineLimits(idle=0.1)) as host:
         file = tmp_path / "marks"
         client, other = await host.client(), await host.client()
         session = await new(client, tmp_path, wire(MARKS=str(file)))

@@ -34,10 +34,10 @@ async def rich_session(place: Path) -> str:
     async with engine_at(place, ScriptedAgent()) as engine:
         session = await engine.create(HERE, ["/other"])
         await run(engine, session, *TOOLS, "usage 12", "remember count 3", "fail on purpose")
-        await engine.set_option(session, "units", "f")
-        await engine.rename(session, "A title é 日本\u202e")
+        await session.set_option("units", "f")
+        await session.rename("A title é 日本\u202e")
         session.state.permissions["rocket"] = True
-        await engine.save(session)
+        await session.save()
         await engine.archive(session.id, archived=True)
         return session.id
 

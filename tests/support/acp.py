@@ -13,9 +13,10 @@ from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from holdfast.agent.port import AuthorAgent
 from holdfast.model import History, event_from
 from holdfast.peer import Limits as PeerLimits
-from holdfast.server import Connection, Host
+from holdfast.server import ClientConnection, Host
 from holdfast.transport import memory_pair, spawn
 from tests.support.links import PATIENCE
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast import Agent
-    from holdfast.engine import Limits
+    from holdfast.engine import EngineLimits
     from holdfast.errors import ConnectionLost
     from holdfast.server.host import ProtocolChoice
     from holdfast.transport import Line, Transport
@@ -265,7 +266,7 @@ class Serving:
     def connect(self, version: int = 1) -> Client:
         """Connect a client that has said nothing yet."""
         near, far = memory_pair()
-        serving = asyncio.get_running_loop().create_task(Connection(self.host, near, limits=QUICK).run())
+        serving = asyncio.get_running_loop().create_task(ClientConnection(self.host, near, limits=QUICK).run())
         client = Client(far, version)
         self._connections.append((client, serving))
         return client
@@ -292,10 +293,14 @@ class Serving:
 
 @asynccontextmanager
 async def serving(
-    agent: Agent, place: Path | str = ":memory:", *, protocol: ProtocolChoice = "auto", limits: Limits | None = None
+    agent: Agent,
+    place: Path | str = ":memory:",
+    *,
+    protocol: ProtocolChoice = "auto",
+    limits: EngineLimits | None = None,
 ) -> AsyncGenerator[Serving]:
     """Serve an agent on a store, in this process."""
-    it = Serving(Host(agent, store=str(place), protocol=protocol, limits=limits))
+    it = Serving(Host(AuthorAgent(agent), store=str(place), protocol=protocol, limits=limits))
     try:
         yield it
     finally:

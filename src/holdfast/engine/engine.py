@@ -134,7 +134,7 @@ class Engine:
             record = await self._registry.up_to_date(source)
             # From here to the store nothing may come in between: what is sealed and what is said must fit together.
             opened = source.journal.open
-            entries, at = _finished_part(opened.history, up_to) if opened is not None else ([], up_to)
+            entries, at = finished_part(opened.history, up_to) if opened is not None else ([], up_to)
             said = sum(entry.entity in ("user_message", "agent_message") for entry in entries)
             info = msgspec.structs.replace(
                 _new_info(fork_id, source.cwd, others, scope), title=source.title, messages=record.info.messages + said
@@ -229,7 +229,7 @@ def _copied(state: SessionState) -> SessionState:
 # What a running turn gives to a fork: what is finished of it (B15)
 
 
-def _finished_part(history: History, up_to: str | None) -> tuple[list[Entry], str | None]:
+def finished_part(history: History, up_to: str | None) -> tuple[list[Entry], str | None]:
     """Return the entries a running turn gives, up to and with one, and that one's key where the turn lacks it."""
     entries = list(history)
     if up_to is None:

@@ -245,6 +245,7 @@ class LiveTurn:
         await self.over
         if not task.done():
             registry.leave_behind(task)
+        failure = task.exception() if task.done() and not task.cancelled() else None
         if self._log is not None and self._log.failure is not None:
             self.refusal = self._log.failure
             return TurnEnd("error", self.refusal.message)
@@ -252,7 +253,7 @@ class LiveTurn:
             return TurnEnd("cancelled")  # whatever the agent made of it (C5)
         if task.cancelled():
             return TurnEnd("error", "The agent cancelled itself")
-        if (failure := task.exception()) is not None:
+        if failure is not None:
             self.refusal = failure if isinstance(failure, RequestError) else None
             return TurnEnd("error", self.context.run(_explain, failure))
         return TurnEnd(task.result() or "end_turn")

@@ -90,10 +90,9 @@ def checked_roots(cwd: object, additional: object = ()) -> tuple[str, tuple[str,
     for path in cast("list[object]", additional):
         if not isinstance(path, str) or not _is_absolute(path):
             raise InvalidParams("additionalDirectories must be a list of absolute paths")
-        others[normal_path(path)] = None
-    cwd = normal_path(cwd)
-    others.pop(cwd, None)
-    return cwd, tuple(others)
+        if normal_path(path) != normal_path(cwd):
+            others[path] = None
+    return normal_path(cwd), tuple(others)
 
 
 def normal_path(path: str) -> str:

@@ -26,13 +26,13 @@ async def fork(store: Store, *, session: str, at: str | None, title: str | None,
     The other session is not touched, and may be in use. What its running turn has said is not part of the fork. With
     --json: {"session": the new one, "from": the id of the other}.
     """
-    from holdfast.engine.recovery import claimed  # noqa: PLC0415
+    from holdfast.engine import claim_session  # noqa: PLC0415
     from holdfast.export.document import about  # noqa: PLC0415
 
     seen = await store.look((await find_session(store, session)).id)
     if seen.unfinished is not None and seen.unfinished.where is None:
         # Its turn broke: it is ended first, as anybody would who opens the session.
-        claim, _ = await claimed(store, seen.record.info.id, complete=False)
+        claim, _ = await claim_session(store, seen.record.info.id, begins_entries=False)
         await store.release(claim)
         seen = await store.look(seen.record.info.id)
     up_to = await _key(store, seen, at) if at is not None else None
