@@ -299,7 +299,7 @@ async def test_an_idle_session_stops_its_servers_and_starts_them_when_it_is_revi
         client, other = await host.client(), await host.client()
         session = await new(client, tmp_path, wire(MARKS=str(file)))
         await said(client, session, "it echo")
-        await other.ask("session/close", {"sessionId": session})  # to `client` it is as if it were idle
+        await other.ask("session/archive", {"sessionId": session})  # to `client` it is as if it were idle
         assert all_dead(file) == 1
         assert await said(client, session, 'it echo {"text": "again"}') == "again"
         assert len(marks(file)) == 2

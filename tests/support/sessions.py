@@ -290,6 +290,7 @@ class Recorder:
     info = ClientInfo(protocol=2, name="recorder")
     roots = (CWD,)
     mcp_servers = ()
+    system_prompt = None
     services: frozenset[str] = frozenset()
     elicitation = frozenset({"form", "url"})
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound="Callable[..., Any]")
 
-Accepts: TypeAlias = Literal["image", "audio", "resource"]
+Accepts: TypeAlias = Literal["image", "audio", "resource", "system_prompt", "system_prompt_override"]
 
 Values: TypeAlias = "Mapping[str, str | tuple[str, str] | Mapping[str, str | tuple[str, str]]]"
 """Value to name, or to name and description; or, for groups, the group's name to such a mapping."""
@@ -64,7 +64,9 @@ class Agent:
         async def forecast(turn: Turn) -> None:
             await turn.say("It is 21 °C.")
 
-    `accepts` names what a prompt may hold besides text and links: ``"image"``, ``"audio"``, ``"resource"``.
+    `accepts` names what a prompt may hold besides text and links: ``"image"``, ``"audio"``, ``"resource"``; and with
+    ``"system_prompt"`` that a client may add to the model's instructions (`session.system_prompt`), with
+    ``"system_prompt_override"`` besides that it may replace them.
     """
 
     def __init__(

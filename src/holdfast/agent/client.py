@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.engine import LiveTurn, SessionClient
+    from collections.abc import Mapping
+
+    from holdfast.engine import ClientInfo, LiveTurn, SessionClient
     from holdfast.workspace import Workspace
 
 
@@ -21,8 +23,8 @@ class ClientServices:
 
     @classmethod
     def of(cls, turn: LiveTurn) -> ClientServices | None:
-        """Return what the client that prompted does for the agent (F3); None where it does nothing."""
-        if turn.client is None or not turn.client.services:
+        """Return what the client that prompted does for the agent (F3); None where no client prompted."""
+        if turn.client is None:
             return None
         from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
 
@@ -61,6 +63,20 @@ class ClientServices:
         finally:
             await self._call("terminal/release", terminal)
         return ended.get("exitCode"), output["output"]
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send the client a request of one's own, as ``_mine/mood``; return its result, or raise `RemoteError`."""
+        await self._turn.shown()
+        return await self._client.request(method, params)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send the client a notification of one's own."""
+        self._client.notify(method, params)
+
+    @property
+    def info(self) -> ClientInfo:
+        """What the client said about itself: its name, version and capabilities."""
+        return self._client.info
 
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         await self._turn.shown()  # what was said before it is asked is shown before

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agent.port import AuthorSession
     from holdfast.engine import SessionClient
     from holdfast.mcp import Toolbox
-    from holdfast.model import Entry, History
+    from holdfast.model import Entry, History, SystemPrompt
     from holdfast.workspace import Files
 
 
@@ -46,6 +46,14 @@ class Session:
     def roots(self) -> tuple[str, ...]:
         """The directories the client that prompts has opened it with, the working directory first."""
         return self._live.roots if self._client is None else self._client.roots
+
+    @property
+    def system_prompt(self) -> SystemPrompt | None:
+        """The instructions that the client that prompts gives to the model, if the agent accepts any.
+
+        Its `mode` is ``append`` or ``override``, its `text` what to tell the model.
+        """
+        return None if self._client is None else self._client.system_prompt
 
     @property
     def title(self) -> str | None:

@@ -183,10 +183,10 @@ class Engine:
             session = self._registry.live.get(session_id)
             if session is None or not scope.covers(session.principal, session.agent_name):
                 return
-            if client is not None and any(other.client is not client for other in session.attachments):
-                await session.leave(client)
-            else:
+            if all(other.client is client for other in session.attachments):
                 await self._registry.retire(session)
+            elif client is not None:
+                await session.leave(client)
 
     async def delete(self, session_id: str, *, scope: Scope = LOCAL_SCOPE, client: SessionClient | None = None) -> None:
         """Remove a session for good (B14), for all clients. One that is not there is removed already."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.engine.session import LiveSession
     from holdfast.engine.turn import LiveTurn
-    from holdfast.model import Answer, Event, Option, OptionValue, Question, StopReason, Update
+    from holdfast.model import Answer, Event, Option, OptionValue, Question, StopReason, SystemPrompt, Update
 
 Origin: TypeAlias = Literal["new", "restored", "forked"]
 """How a session came into memory: it was created, brought back from the store, or made as a fork of another."""
@@ -38,7 +38,8 @@ class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
     version: str = "0"
     title: str | None = None
     accepts: frozenset[str] = frozenset()
-    """What a prompt may hold besides text and links: ``image``, ``audio``, ``resource``."""
+    """What it takes besides text and links: ``image``, ``audio``, ``resource`` in prompts; ``system_prompt`` where a
+    client may add to its instructions, ``system_prompt_override`` where it may replace them too."""
     auth_methods: tuple[AuthMethod, ...] = ()
     auth_required: bool = False
     """Whether a client must log in before it opens a session."""
@@ -159,6 +160,11 @@ class SessionClient(ConnectedClient, Protocol):
     @property
     def mcp_servers(self) -> Sequence[Any]:
         """The MCP servers it gives to the session. Never stored (P10)."""
+        ...
+
+    @property
+    def system_prompt(self) -> SystemPrompt | None:
+        """The instructions it gives to the agent's model, if any."""
         ...
 
     @property

@@ -7,7 +7,7 @@ the newest protocol version's updates, a superset: what a surface does not know 
 
 from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
 from holdfast.model.checks import check_update
-from holdfast.model.content import checked_prompt
+from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_prompt
 from holdfast.model.events import Event, Update, event_from, in_one_line, text_event
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
@@ -58,6 +58,7 @@ __all__ = [
     "SessionInfo",
     "SessionState",
     "StopReason",
+    "SystemPrompt",
     "Terminal",
     "TurnEnd",
     "Update",
@@ -65,6 +66,7 @@ __all__ = [
     "checked_cwd",
     "checked_prompt",
     "checked_roots",
+    "checked_system_prompt",
     "checked_value",
     "event_from",
     "in_one_line",

@@ -420,7 +420,7 @@ class Peer:
         """Tell of a notification, and of those that stand right behind it: they mostly come in swarms."""
         inbox = self._inbox
         while True:
-            route = self.routes.notifications.get(it.method)
+            route = self.routes.notification_route(it.method)
             if route is not None:
                 self._awaited = it
                 _handled.set(it)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Fallback: TypeAlias = "Callable[[Request], Awaitable[object]]"
+NotificationFallback: TypeAlias = "Callable[[str, Raw], Awaitable[None]]"
 
 
 class RequestRoute(NamedTuple):
@@ -48,7 +50,7 @@ class Routes:
     fit are refused before the handler sees them. `Raw` takes them as they are.
     """
 
-    __slots__ = ("fallback", "notifications", "requests", "urgent")
+    __slots__ = ("fallback", "notification_fallback", "notifications", "requests", "urgent")
 
     def __init__(self, fallback: Fallback | None = None) -> None:
         self.requests: dict[str, RequestRoute] = {}
@@ -56,6 +58,15 @@ class Routes:
         self.urgent: dict[str, UrgentRoute] = {}
         self.fallback = fallback
         """Answers the requests that have no route; without it they get `MethodNotFound`."""
+        self.notification_fallback: NotificationFallback | None = None
+        """Handles the notifications that have no route; without it they are ignored."""
+
+    def notification_route(self, method: str) -> NotificationRoute | None:
+        """Return what handles a notification in its place among the others."""
+        route = self.notifications.get(method)
+        if route is None and self.notification_fallback is not None and method not in self.urgent:
+            return NotificationRoute(partial(self.notification_fallback, method), _reader(Raw))
+        return route
 
     def request(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.errors import ConnectionLost, RemoteError
 from holdfast.format import stored
@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
     from holdfast.engine import Attachment, ClientInfo
     from holdfast.mcp import Server
-    from holdfast.model import Answer, Event, Question, Update
+    from holdfast.model import Answer, Event, Question, SystemPrompt, Update
     from holdfast.server.connection import ClientConnection
 
 log = logging.getLogger(__name__)
 
-Roots: TypeAlias = tuple[str, tuple[str, ...]]
-"""The working directory, and the additional ones."""
+
+class Setup(NamedTuple):
+    """What a client names when it opens a session. None of it is stored (P10)."""
+
+    cwd: str
+    additional: tuple[str, ...]
+    servers: tuple[Server, ...]
+    system_prompt: SystemPrompt | None
 
 
 class Lowering(Protocol):
@@ -64,8 +70,7 @@ class AttachedClient:
         self,
         connection: ClientConnection,
         session_id: str,
-        roots: Roots,
-        servers: tuple[Server, ...],
+        setup: Setup,
         *,
         lowering: Lowering,
         questions: QuestionForms,
@@ -73,8 +78,7 @@ class AttachedClient:
     ) -> None:
         self.lowering = lowering
         self.services = services
-        self.mcp_servers = servers
-        self._roots = roots
+        self.setup = setup
         self.attachment: Attachment | None = None
         self._connection = connection
         self._peer = connection.peer
@@ -84,13 +88,17 @@ class AttachedClient:
     @property
     def roots(self) -> tuple[str, ...]:
         """The directories it opened the session with."""
-        return (self._roots[0], *self._roots[1])
+        return (self.setup.cwd, *self.setup.additional)
 
-    def bring(self, roots: Roots, servers: tuple[Server, ...]) -> tuple[Roots, tuple[Server, ...]]:
-        """Note what the client names now; return what it named before."""
-        before = self._roots, self.mcp_servers
-        self._roots, self.mcp_servers = roots, servers
-        return before
+    @property
+    def mcp_servers(self) -> tuple[Server, ...]:
+        """The MCP servers it gives to the session."""
+        return self.setup.servers
+
+    @property
+    def system_prompt(self) -> SystemPrompt | None:
+        """The instructions it gives to the agent's model, if any."""
+        return self.setup.system_prompt
 
     @property
     def info(self) -> ClientInfo:
@@ -150,9 +158,12 @@ class AttachedClient:
             return None
         try:
             return self._questions.answer(question, await self._peer.request(*request))
-        except (RemoteError, ConnectionLost) as e:
+        except RemoteError as e:
             log.info("A question got no answer: %s", e)
             return None
+        except ConnectionLost:
+            # That is no answer: the question waits for another client (F5). Detaching this one cancels us.
+            return await asyncio.get_running_loop().create_future()
 
     # Leaving
 

@@ -14,19 +14,30 @@ from typing import TYPE_CHECKING, ClassVar, cast, get_args
 import msgspec
 
 from holdfast.errors import InvalidParams, SessionNotFound
-from holdfast.model import ArchiveFilter, checked_cwd, checked_prompt, checked_roots, event_from, new_session_id
+from holdfast.model import (
+    ArchiveFilter,
+    checked_cwd,
+    checked_prompt,
+    checked_roots,
+    checked_system_prompt,
+    event_from,
+    new_session_id,
+)
 from holdfast.peer import Routes
-from holdfast.server.attached_client import AttachedClient, as_past
+from holdfast.server.attached_client import AttachedClient, Setup, as_past
 from holdfast.surface import shapes
 from holdfast.tracing import note_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from msgspec import Raw
+
     from holdfast.engine import LiveSession, LiveTurn
     from holdfast.jsonrpc import Request
     from holdfast.mcp import Server
     from holdfast.model import SessionInfo, Update
+    from holdfast.server.attached_client import Lowering, QuestionForms
     from holdfast.server.connection import ClientConnection
 
 FORK_AT = "holdfast/upTo"
@@ -52,18 +63,19 @@ class Dialect:
         """Answer `initialize`."""
         raise NotImplementedError
 
-    def _new_client(
-        self, session_id: str, roots: tuple[str, tuple[str, ...]], servers: tuple[Server, ...]
-    ) -> AttachedClient:
+    def _lowering(self, session_id: str) -> Lowering:
         raise NotImplementedError
+
+    def _questions(self) -> QuestionForms:
+        raise NotImplementedError
+
+    def _services(self) -> frozenset[str]:
+        return frozenset()
 
     def _configuration(self, session: LiveSession) -> Update:
         raise NotImplementedError
 
     async def _load(self, params: shapes.RestoreSession) -> object:
-        raise NotImplementedError
-
-    async def _resume(self, params: shapes.RestoreSession) -> object:
         raise NotImplementedError
 
     async def _status(self, params: shapes.OfSession) -> Update:
@@ -80,9 +92,9 @@ class Dialect:
     def routes(self) -> Routes:
         """Return the methods that all versions have, the unstable ones among them (B15, B16)."""
         routes = Routes(fallback=self._other_request)
+        routes.notification_fallback = self._other_notification
         routes.request("session/new", self._new, shapes.NewSession)
         routes.request("session/load", self._load, shapes.RestoreSession)
-        routes.request("session/resume", self._resume, shapes.RestoreSession)
         routes.request("session/fork", self._fork, shapes.RestoreSession)
         routes.request("session/list", self._list, shapes.ListSessions)
         routes.request("session/close", self._close, shapes.OfSession)
@@ -107,10 +119,12 @@ class Dialect:
     async def _new(self, params: shapes.NewSession) -> Update:
         """Create a session; it is watched once this request is answered (P5)."""
         self.connection.check_login()
-        session_id, roots = new_session_id(), self._roots(params)
-        client = self._new_client(session_id, roots, self._servers(params))
+        session_id, setup = new_session_id(), self._setup(params)
+        client = self._new_client(session_id, setup)
         engine = await self.connection.host.engine()
-        session = await engine.create(*roots, session_id=session_id, scope=self.connection.scope, client=client)
+        session = await engine.create(
+            setup.cwd, setup.additional, session_id=session_id, scope=self.connection.scope, client=client
+        )
         return self._opened_new(session, client, 0)
 
     async def _fork(self, params: shapes.RestoreSession) -> Update:
@@ -119,12 +133,13 @@ class Dialect:
         up_to = (params.meta or {}).get(FORK_AT)
         if up_to is not None and not isinstance(up_to, str):
             raise InvalidParams(f"_meta[{FORK_AT!r}] must be the id of a message")
-        fork_id, roots = new_session_id(), self._roots(params)
-        client = self._new_client(fork_id, roots, self._servers(params))
+        fork_id, setup = new_session_id(), self._setup(params)
+        client = self._new_client(fork_id, setup)
         engine = await self.connection.host.engine()
         session = await engine.fork(
-            params.session_id, *roots, fork_id=fork_id, scope=self.connection.scope, up_to=up_to, client=client
-        )
+            params.session_id, setup.cwd, setup.additional,
+            fork_id=fork_id, scope=self.connection.scope, up_to=up_to, client=client,
+        )  # fmt: skip
         return self._opened_new(session, client, session.journal.lines)
 
     def _opened_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> Update:
@@ -135,14 +150,16 @@ class Dialect:
     async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> LiveSession:
         """Bring a session back, with or without its past; it is followed once this request is answered."""
         self.connection.check_login()
-        session_id, roots, servers = params.session_id, self._roots(params), self._servers(params)
+        session_id, setup = params.session_id, self._setup(params)
         engine = await self.connection.host.engine()
-        client = self._clients.get(session_id) or self._new_client(session_id, roots, servers)
-        before = client.bring(roots, servers)
+        client = self._clients.get(session_id) or self._new_client(session_id, setup)
+        before, client.setup = client.setup, setup
         try:
-            session = await engine.restore(session_id, *roots, scope=self.connection.scope, client=client)
+            session = await engine.restore(
+                session_id, setup.cwd, setup.additional, scope=self.connection.scope, client=client
+            )
         except BaseException:
-            client.bring(*before)
+            client.setup = before
             raise
         await self._attach(session, client)
         if replay:
@@ -171,10 +188,9 @@ class Dialect:
     async def _close(self, params: shapes.OfSession) -> Update:
         """Close a session (B13): its turn ends first, and is seen to; then nothing more is sent."""
         client = self._clients.get(params.session_id)
-        if client is not None:
-            engine = await self.connection.host.engine()
-            await engine.close(params.session_id, client, scope=self.connection.scope)
-            self._forget(params.session_id)
+        engine = await self.connection.host.engine()
+        await engine.close(params.session_id, client, scope=self.connection.scope)
+        self._forget(params.session_id)
         return {}
 
     async def _delete(self, params: shapes.OfSession) -> Update:
@@ -212,6 +228,12 @@ class Dialect:
         """Let the agent answer what the protocol does not define."""
         params = None if request.params is None else msgspec.json.decode(request.params)
         return await self.connection.host.port.request(request.method, params, self.connection)
+
+    async def _other_notification(self, method: str, params: Raw) -> None:
+        """Let the agent know of what the protocol does not define."""
+        if not method.startswith("$/"):
+            decoded = msgspec.json.decode(params) if params else None
+            await self.connection.host.port.notify(method, decoded, self.connection)
 
     # Talking
 
@@ -270,6 +292,7 @@ class Dialect:
     async def _attach(self, session: LiveSession, client: AttachedClient) -> None:
         before, client.attachment = client.attachment, None
         client.attachment = await session.attach(client)
+        client.lowering = self._lowering(session.id)  # what was said before is said again
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client
@@ -309,8 +332,16 @@ class Dialect:
         """Do something when the request at hand has been answered."""
         asyncio.get_running_loop().call_soon(step)
 
-    def _roots(self, params: shapes.NewSession) -> tuple[str, tuple[str, ...]]:
-        return checked_roots(params.cwd, params.additional_directories or ())
+    def _new_client(self, session_id: str, setup: Setup) -> AttachedClient:
+        lowering, questions, services = self._lowering(session_id), self._questions(), self._services()
+        return AttachedClient(
+            self.connection, session_id, setup, lowering=lowering, questions=questions, services=services
+        )
+
+    def _setup(self, params: shapes.NewSession) -> Setup:
+        cwd, additional = checked_roots(params.cwd, params.additional_directories or ())
+        system_prompt = checked_system_prompt(params.system_prompt, self.connection.description.accepts)
+        return Setup(cwd, additional, self._servers(params), system_prompt)
 
     def _servers(self, params: shapes.NewSession) -> tuple[Server, ...]:
         """Parse the MCP servers that a client names (E1)."""

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InternalError, InvalidParams
-from holdfast.server.attached_client import AttachedClient
 from holdfast.server.dialect import Dialect
 from holdfast.surface import shapes
 from holdfast.surface.v1 import initialize, options
@@ -17,10 +16,8 @@ from holdfast.surface.v1.shapes import SetMode, SetModel
 
 if TYPE_CHECKING:
     from holdfast.engine import LiveSession
-    from holdfast.mcp import Server
     from holdfast.model import Update
     from holdfast.peer import Routes
-    from holdfast.server.attached_client import Roots
     from holdfast.server.connection import ClientConnection
 
 
@@ -43,18 +40,21 @@ class Version1(Dialect):
     def routes(self) -> Routes:
         """Return the methods of version 1 (D4 has those for modes and models)."""
         routes = super().routes()
+        routes.request("session/resume", self._resume, shapes.RestoreSession)
         routes.request("authenticate", self._log_in, shapes.Login)
         routes.request("logout", self._log_out, shapes.Params)
         routes.request("session/set_mode", self._set_mode, SetMode)
         routes.request("session/set_model", self._set_model, SetModel)
         return routes
 
-    def _new_client(self, session_id: str, roots: Roots, servers: tuple[Server, ...]) -> AttachedClient:
-        lowering = Lowering(session_id, self._client)
-        services = self._client.services
-        return AttachedClient(
-            self.connection, session_id, roots, servers, lowering=lowering, questions=self._asks, services=services
-        )
+    def _lowering(self, session_id: str) -> Lowering:
+        return Lowering(session_id, self._client)
+
+    def _questions(self) -> Asks:
+        return self._asks
+
+    def _services(self) -> frozenset[str]:
+        return self._client.services
 
     def _configuration(self, session: LiveSession) -> Update:
         return options.configuration(session.options_update(), self._client)

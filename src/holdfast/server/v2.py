@@ -6,19 +6,17 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidParams
-from holdfast.server.attached_client import AttachedClient
 from holdfast.server.dialect import Dialect
 from holdfast.surface import shapes
 from holdfast.surface.v2 import initialize
 from holdfast.surface.v2.asks import Asks
 from holdfast.surface.v2.lower import Lowering, lower_commands, lower_options
+from holdfast.surface.v2.shapes import ResumeSession
 
 if TYPE_CHECKING:
     from holdfast.engine import LiveSession
-    from holdfast.mcp import Server
     from holdfast.model import Update
     from holdfast.peer import Routes
-    from holdfast.server.attached_client import Roots
     from holdfast.server.connection import ClientConnection
 
 
@@ -41,14 +39,17 @@ class Version2(Dialect):
         """Return the methods of version 2, those of its early draft among them (B9)."""
         routes = super().routes()
         routes.request("auth/login", self._log_in, shapes.Login)
+        routes.request("session/resume", self._resume, ResumeSession)
         routes.request("auth/logout", self._log_out, shapes.Params)
         routes.request("tool_call/cancel", self._refuse_cancel, shapes.Params)
         routes.request("terminal/cancel", self._refuse_cancel, shapes.Params)
         return routes
 
-    def _new_client(self, session_id: str, roots: Roots, servers: tuple[Server, ...]) -> AttachedClient:
-        lowering = Lowering(session_id)
-        return AttachedClient(self.connection, session_id, roots, servers, lowering=lowering, questions=self._asks)
+    def _lowering(self, session_id: str) -> Lowering:
+        return Lowering(session_id)
+
+    def _questions(self) -> Asks:
+        return self._asks
 
     def _configuration(self, session: LiveSession) -> Update:
         answer: Update = {}
@@ -63,10 +64,10 @@ class Version2(Dialect):
         session = await self._restore(params, replay=True)
         self._show(session, state_update(session))
 
-    async def _resume(self, params: shapes.RestoreSession) -> Update:
+    async def _resume(self, params: ResumeSession) -> Update:
         """Bring a session back; a snapshot of its state comes after any replay and before the answer (B8)."""
         replay = params.replay_from is not None
-        if replay and params.replay_from != {"type": "start"}:
+        if params.replay_from is not None and params.replay_from.get("type") != "start":
             raise InvalidParams('replayFrom must be {"type": "start"}')
         session = await self._restore(params, replay=replay)
         self._show(session, state_update(session))

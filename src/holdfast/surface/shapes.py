@@ -26,14 +26,13 @@ class NewSession(Params, kw_only=True):
     cwd: str
     additional_directories: list[str] | None = None
     mcp_servers: list[dict[str, Any]] | None = None
-    system_prompt: Any = None
+    system_prompt: dict[str, Any] | None = None
 
 
 class RestoreSession(NewSession, kw_only=True):
     """`session/load`, `session/resume` and `session/fork`."""
 
     session_id: str
-    replay_from: Any = None
 
 
 class ListSessions(Params, kw_only=True):

@@ -30,12 +30,20 @@ def result(agent: Description) -> Update:
             "embeddedContext": "resource" in accepts,
         },
         "mcpCapabilities": {"http": "http" in kinds, "sse": "sse" in kinds},
-        "sessionCapabilities": {ability: _marker() for ability in supported},
+        "sessionCapabilities": {ability: _marker() for ability in supported} | _system_prompt(accepts),
     }
     if methods:
         capabilities["auth"] = {"logout": _marker()}
     answer = {"protocolVersion": VERSION, "agentInfo": info, "agentCapabilities": capabilities, "authMethods": methods}
     return answer if agent.meta is None else {**answer, "_meta": agent.meta}
+
+
+def _system_prompt(accepts: frozenset[str]) -> Update:
+    """Return whether a client may give instructions to the agent's model, and whether in the place of its own."""
+    if "system_prompt" not in accepts:
+        return {}
+    override = "system_prompt_override" in accepts
+    return {"systemPrompt": {"mode": {"override": _marker()}} if override else _marker()}
 
 
 def _marker() -> dict[str, Any]:

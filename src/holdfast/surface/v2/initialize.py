@@ -33,7 +33,8 @@ def result(agent: Description) -> Update:
         "title",
         "additionalDirectories",
     )
-    session = {"prompt": prompt, "mcp": mcp, **{ability: _marker() for ability in supported}}
+    abilities = {ability: _marker() for ability in supported}
+    session = {"prompt": prompt, "mcp": mcp, **abilities, **_system_prompt(agent.accepts)}
     answer: Update = {
         "protocolVersion": VERSION,
         "info": info,
@@ -44,6 +45,14 @@ def result(agent: Description) -> Update:
 
 
 _PROMPT = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
+
+
+def _system_prompt(accepts: frozenset[str]) -> Update:
+    """Return whether a client may give instructions to the agent's model, and whether in the place of its own."""
+    if "system_prompt" not in accepts:
+        return {}
+    override = "system_prompt_override" in accepts
+    return {"systemPrompt": {"mode": {"override": _marker()}} if override else _marker()}
 
 
 def _marker() -> dict[str, Any]:
