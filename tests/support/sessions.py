@@ -433,6 +433,13 @@ async def history(engine: Engine, session: LiveSession) -> list[Update]:
     return folded(line for it in blocks for line in it.split(b"\n"))
 
 
+async def eventually(holds: Callable[[], object]) -> None:
+    """Wait, not for ever, until a condition holds that nobody tells of."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
 async def found(engine: Engine, words: str) -> list[Hit]:
     """What a search for words finds in the engine's store."""
     return await cast("Library", engine.store).search(words, Scope(), cwd=None, limit=20)

@@ -161,9 +161,10 @@ class OpenLog:
     def _landed(self, _: asyncio.Future[None]) -> None:
         while self._in_flight and self._in_flight[0].is_over:
             flight = self._in_flight.popleft()
+            error = flight.error()
             if self.failure is not None:
                 self.unshown += flight.events
-            elif (error := flight.error()) is not None:
+            elif error is not None:
                 self._fail(error, flight.events)
             else:
                 self._to_show += flight.events
