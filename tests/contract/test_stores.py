@@ -295,7 +295,7 @@ async def test_old_sessions_are_pruned_unless_somebody_has_them(place: Place) ->
 async def test_vacuum_gives_back_space_and_changes_nothing_else(place: Place) -> None:
     async with place.open() as store:
         kept = await talked(store, CWD, *[f"kept {n} {'x' * 1_000}" for n in range(100)])
-        fork = await store.fork(kept, info(), SessionState(), up_to=None, lines=[message("forked")])
+        fork = (await store.fork(kept, info(), SessionState(), up_to=None, lines=[message("forked")])).claim
         gone = await talked(store, CWD, *[f"gone {n} {'x' * 1_000}" for n in range(1_000)])
         before = await history(store, kept.session), await history(store, fork.session), await hits(store, "kept")
         await store.delete(gone.session)
@@ -314,7 +314,9 @@ async def test_what_was_deleted_takes_no_space_after_a_vacuum(lasting: Place) ->
         await store.vacuum()
         before = Path(lasting.path).stat().st_size  # noqa: ASYNC240
         gone = await talked(store, CWD, *[f"gone {n} {'x' * 1_000}" for n in range(1_000)], title="gone")
-        fork = await store.fork(gone, info(title="gone", messages=1), SessionState(), up_to=None, lines=[message("x")])
+        fork = (
+            await store.fork(gone, info(title="gone", messages=1), SessionState(), up_to=None, lines=[message("x")])
+        ).claim
         await store.delete(gone.session)
         await store.delete(fork.session)
         await store.vacuum()

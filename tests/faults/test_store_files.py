@@ -15,7 +15,7 @@ import pytest
 from tests.support.stores import CWD, NOTHING, Place, history, hits, message, new, prompt, talked, turn, walk
 
 from holdfast.errors import HoldfastError, SessionNotFound, StoreDamaged, StoreError, StoreTooNew
-from holdfast.store import default_path, open_store
+from holdfast.store import default_address, open_store
 from holdfast.store.sqlite import database
 
 if TYPE_CHECKING:
@@ -76,16 +76,16 @@ async def test_a_directory_that_was_there_before_stays_as_it_is(tmp_path: Path) 
 
 def test_the_place_is_the_one_chosen_or_the_one_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_STORE", "/chosen.db")
-    assert default_path() == "/chosen.db"
+    assert default_address() == "/chosen.db"
     monkeypatch.setenv("HOLDFAST_STORE", "")
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     monkeypatch.setattr("sys.platform", "linux")
-    assert default_path() == "/data/holdfast/sessions.db"
+    assert default_address() == "/data/holdfast/sessions.db"
     monkeypatch.delenv("XDG_DATA_HOME")
-    assert default_path() == "/home/me/.local/share/holdfast/sessions.db"
+    assert default_address() == "/home/me/.local/share/holdfast/sessions.db"
     monkeypatch.setattr("sys.platform", "darwin")
-    assert default_path() == "/home/me/Library/Application Support/holdfast/sessions.db"
+    assert default_address() == "/home/me/Library/Application Support/holdfast/sessions.db"
 
 
 async def test_the_chosen_store_is_the_one_that_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +274,7 @@ async def test_a_state_that_is_no_state_is_damage(good: Path, tmp_path: Path) ->
 
 
 async def test_a_store_that_is_locked_for_too_long_says_so(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_MS", 20)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.02)
     async with place.open() as store:
         claim = await talked(store, CWD, "a")
         db = apsw.Connection(place.path)

@@ -16,7 +16,7 @@ from tests.support.stores import NOTHING, Place, message, new, prompt
 
 from holdfast.errors import StoreError, StoreFull
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.turns import TurnFile, read_log
+from holdfast.store.sqlite.turn_logs import TurnFile, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.support.neighbours import Neighbour
 
-    from holdfast.store import Broken
+    from holdfast.store import UnsealedTurn
 
 pytestmark = pytest.mark.requirement("P4")
 
@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Place:
     return Place(str(tmp_path / "sessions.db"))
 
 
-def texts(broken: Broken | None) -> list[str]:
+def texts(broken: UnsealedTurn | None) -> list[str]:
     assert broken is not None
     return [found[1].decode() for it in broken.lines if (found := re.search(rb'"text": ?"([^"]*)"', it))]
 
@@ -185,7 +185,7 @@ async def test_what_dead_processes_leave_is_cleared_away_and_what_living_ones_ne
         (place.beside("owners")[0].parent / "long dead").write_bytes(b"{}")
         for path in place.beside("owners"):
             os.utime(path, (1, 1))
-        (place.beside("owners")[0].parent / "newborn").write_bytes(b"")
+        (place.beside("owners")[0].parent / "newborn.starting").write_bytes(b"")
         await store.claim(session)
         assert len(place.beside("owners")) == 3, (
             "this one, the living one, and one that may not have locked its file yet"
