@@ -13,14 +13,10 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from holdfast.store.sqlite.files import PRIVATE_DIRECTORY, PRIVATE_FILE, lock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 YOUNG_SECONDS = 60.0
 """So long after its file was made a process may not have locked it yet."""
@@ -102,8 +98,13 @@ class Processes:
             os.close(self._fd)
             self._fd = -1
 
-    def _files(self) -> Iterator[Path]:
-        return iter(()) if self._directory is None else self._directory.iterdir()
+    def _files(self) -> list[Path]:
+        if self._directory is None:
+            return []
+        try:
+            return list(self._directory.iterdir())
+        except FileNotFoundError:  # somebody has removed it
+            return []
 
 
 def _locked_file(directory: Path, name: str) -> int:
