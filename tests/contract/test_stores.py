@@ -176,6 +176,23 @@ async def test_the_last_activity_only_grows_even_where_the_clock_goes_back(place
         assert seen == sorted(set(seen))
 
 
+@pytest.mark.requirement("B5", "B10")
+async def test_what_happens_between_turns_is_kept_and_is_no_activity(place: Place) -> None:
+    async with place.open() as store:
+        blank, used = await new(store), await talked(store, CWD, "hello")
+        for claim, lines in ((blank, 1), (used, 2)):
+            before = (await store.get(claim.session)).info
+            log = await store.begin(claim, [], Changes(title="between"), activity=False)
+            log.append(logged(message("in the background")) + b"\n")
+            unsealed = (await store.snapshot(claim.session)).unsealed
+            assert unsealed is not None
+            await store.seal(claim, [message("in the background")], NOTHING, messages=1, activity=False)
+            record = await store.get(claim.session)
+            assert record.info == msgspec.structs.replace(before, title="between", messages=lines)
+            assert record.lines == lines
+        assert await walk(store) == [used.session]
+
+
 async def test_a_turn_may_change_the_session_at_both_its_ends(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)

@@ -101,6 +101,23 @@ async def test_turns_of_random_sizes_come_back_and_so_does_every_beginning_of_th
         assert all(len(block) <= SEGMENT or b"\n" not in block for block in blocks), "what is read at once is bounded"
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_history_is_read_from_any_line_to_any_other(place: Place, seed: int) -> None:
+    chance = random.Random(seed)
+    async with place.open() as store:
+        claim = await new(store)
+        said: list[Line] = []
+        for _ in range(12):
+            some = [line_of(chance.choice([100, 9_000, 70_000])) for _ in range(chance.randint(1, 4))]
+            await turn(store, claim, *some)
+            said += some
+        for _ in range(40):
+            start, end = chance.randint(0, len(said) + 2), chance.randint(0, len(said) + 2)
+            assert await history(store, claim.session, end, start=start) == bodies(said)[start:end]
+        with pytest.raises(SessionNotFound):
+            await history(store, "sess_0", 0)
+
+
 @pytest.mark.requirement("B11")
 async def test_the_first_lines_come_before_much_is_read(place: Place) -> None:
     async with place.open() as store:
