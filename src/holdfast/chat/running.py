@@ -18,7 +18,7 @@ from holdfast.chat.lines import Lines
 from holdfast.chat.printing import print_answer
 from holdfast.chat.talk import Talk
 from holdfast.errors import UsageError
-from holdfast.store.choice import default_path
+from holdfast.store.address import default_address
 from holdfast.view.blocks import Note, Shown
 from holdfast.view.entries import Part
 from holdfast.view.safe_text import safe_text
@@ -96,7 +96,7 @@ def _history() -> History | None:
     """Find what was typed before; nobody else may read it."""
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
 
-    path = Path(default_path()).parent / "chat-history"
+    path = Path(default_address()).parent / "chat-history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > HISTORY_BYTES:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 
     from holdfast.model import SessionInfo
-    from holdfast.store import Store
+    from holdfast.store import SessionStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,10 +39,10 @@ sessions_argument = click.argument("sessions", nargs=-1, required=True, shell_co
 
 def on_store(
     *, makes: bool = False
-) -> Callable[[Callable[Concatenate[Store, P], Awaitable[int | None]]], Callable[..., int | None]]:
+) -> Callable[[Callable[Concatenate[SessionStore, P], Awaitable[int | None]]], Callable[..., int | None]]:
     """Let an async function be a command: it gets the store, opened, and the options that every command has."""
 
-    def decorate(work: Callable[Concatenate[Store, P], Awaitable[int | None]]) -> Callable[..., int | None]:
+    def decorate(work: Callable[Concatenate[SessionStore, P], Awaitable[int | None]]) -> Callable[..., int | None]:
         @store_option
         @json_option
         @functools.wraps(work)
@@ -75,10 +75,10 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 def is_there(place: str | None) -> bool:
     """Say whether there is a store; one that somebody names must be there."""
     from holdfast.errors import UsageError  # noqa: PLC0415
-    from holdfast.store import default_path  # noqa: PLC0415
+    from holdfast.store import default_address, file_of  # noqa: PLC0415
 
-    path = place or default_path()
-    if path == ":memory:" or Path(path).exists():
+    path = file_of(place or default_address())
+    if path is None or path.exists():
         return True
     if place or os.environ.get("HOLDFAST_STORE"):
         raise UsageError(f"there is no session store at {path}; an agent that is run with it makes it")
@@ -86,7 +86,7 @@ def is_there(place: str | None) -> bool:
 
 
 @asynccontextmanager
-async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[Store]:
+async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[SessionStore]:
     """Open the store; one that is not there yet is as good as an empty one, unless somebody has said where it is."""
     from holdfast.store import open_store  # noqa: PLC0415
 
@@ -97,13 +97,14 @@ async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[St
         await store.close()
 
 
-async def find_session(store: Store, name: str) -> SessionInfo:
+async def find_session(store: SessionStore, name: str) -> SessionInfo:
     """Find the session that is meant: by its id, by the beginning of one, or `last` for the newest here."""
     from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.model import Scope  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     if name == "last":
-        newest = (await store.list(cwd=await here(store), archived="exclude", cursor=None, limit=1)).sessions
+        newest = (await store.list(Scope(), cwd=await here(store), archived="exclude", cursor=None, limit=1)).sessions
         if not newest:
             raise UsageError("there is no session of this directory; `holdfast sessions list --all` shows the others")
         return newest[0]
@@ -121,17 +122,19 @@ async def find_session(store: Store, name: str) -> SessionInfo:
     return found[0]
 
 
-async def find_sessions(store: Store, names: tuple[str, ...]) -> list[SessionInfo]:
+async def find_sessions(store: SessionStore, names: tuple[str, ...]) -> list[SessionInfo]:
     """Find the sessions that are meant, each once."""
     found = {it.id: it for name in names for it in [await find_session(store, name)]}
     return list(found.values())
 
 
-async def here(store: Store) -> str:
+async def here(store: SessionStore) -> str:
     """Say how sessions of this directory name it: as the system does, or as a shell that went there through a link."""
+    from holdfast.model import Scope  # noqa: PLC0415
+
     path, shell = _names_of_here()
     if shell != path:
-        page = await store.list(cwd=path, archived="include", cursor=None, limit=1)
+        page = await store.list(Scope(), cwd=path, archived="include", cursor=None, limit=1)
         return path if page.sessions else shell
     return path
 

@@ -1,10 +1,10 @@
 """Where sessions are kept: the ports, and nothing about how.
 
 A store keeps sessions whole and in order through crashes, lets several processes share them with one writer a session,
-and finds them again. `open_store` opens the one that an address names; `holdfast.store.sqlite` is the one there is.
+and finds them again. `open_store` opens the one an address names; `holdfast.store.sqlite` is the one there is.
 """
 
-from holdfast.store.choice import default_path, open_store
+from holdfast.store.address import default_address, file_of, open_store
 from holdfast.store.port import (
     Changes,
     Claim,
@@ -38,6 +38,7 @@ __all__ = [
     "Store",
     "TurnLog",
     "UnsealedTurn",
-    "default_path",
+    "default_address",
+    "file_of",
     "open_store",
 ]

@@ -12,7 +12,7 @@ from holdfast.cli import output
 from holdfast.cli.stores import find_session, find_sessions, on_store, session_argument, sessions_argument, short_id
 
 if TYPE_CHECKING:
-    from holdfast.store import Seen, Store
+    from holdfast.store import SessionStore, Snapshot
 
 
 @click.command("fork")
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--at", metavar="ENTRY", help="The entry to end with: its number as `show` tells it, or its id.")
 @click.option("--title", help="A title for the new session (default: that of the other).")
 @on_store()
-async def fork(store: Store, *, session: str, at: str | None, title: str | None, as_json: bool) -> None:
+async def fork(store: SessionStore, *, session: str, at: str | None, title: str | None, as_json: bool) -> None:
     """Begin a new session with the history of another: all of it, or up to and with an entry.
 
     The other session is not touched, and may be in use. What its running turn has said is not part of the fork. With
@@ -29,12 +29,12 @@ async def fork(store: Store, *, session: str, at: str | None, title: str | None,
     from holdfast.engine import claim_session  # noqa: PLC0415
     from holdfast.export.document import about  # noqa: PLC0415
 
-    seen = await store.look((await find_session(store, session)).id)
-    if seen.unfinished is not None and seen.unfinished.where is None:
+    seen = await store.snapshot((await find_session(store, session)).id)
+    if seen.unsealed is not None and seen.unsealed.running_in is None:
         # Its turn broke: it is ended first, as anybody would who opens the session.
         claim, _ = await claim_session(store, seen.record.info.id, begins_entries=False)
         await store.release(claim)
-        seen = await store.look(seen.record.info.id)
+        seen = await store.snapshot(seen.record.info.id)
     up_to = await _key(store, seen, at) if at is not None else None
     new = await _forked(store, seen, up_to, title)
     info = (await store.get(new)).info
@@ -42,11 +42,11 @@ async def fork(store: Store, *, session: str, at: str | None, title: str | None,
         output.say(output.json_text({"session": about(info), "from": seen.record.info.id}))
         return
     output.say(f"{info.id} ({output.plural(info.messages, 'message')})")
-    if seen.unfinished is not None:
+    if seen.unsealed is not None:
         output.tell("A turn of the other session is running; what it says is not part of the fork.")
 
 
-async def _forked(store: Store, seen: Seen, up_to: str | None, title: str | None) -> str:
+async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title: str | None) -> str:
     import msgspec  # noqa: PLC0415
 
     from holdfast.model import new_session_id  # noqa: PLC0415
@@ -62,18 +62,18 @@ async def _forked(store: Store, seen: Seen, up_to: str | None, title: str | None
         info = msgspec.structs.replace(info, title=title)
         state.title_by = "user"
     # Of the source nothing is written, so that the claim of whoever holds it now is as good as one of our own.
-    claim = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
-    await store.release(claim)
+    forked = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
+    await store.release(forked.claim)
     return info.id
 
 
-async def _key(store: Store, seen: Seen, at: str) -> str:
+async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:
     """Find the id of the entry that is meant."""
     from holdfast.errors import UsageError  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
 
-    sealed = seen._replace(unfinished=None)
+    sealed = seen._replace(unsealed=None)
     before = None
     async for number, entry in read_entries(store, sealed):
         view = view_entry(entry)
@@ -91,7 +91,7 @@ async def _key(store: Store, seen: Seen, at: str) -> str:
 @session_argument
 @click.argument("title")
 @on_store()
-async def rename(store: Store, *, session: str, title: str, as_json: bool) -> None:
+async def rename(store: SessionStore, *, session: str, title: str, as_json: bool) -> None:
     """Give a SESSION another TITLE; an empty one takes it away.
 
     Nothing replaces a title that you gave by one made of a prompt. An editor that has the session open shows it when it
@@ -100,7 +100,7 @@ async def rename(store: Store, *, session: str, title: str, as_json: bool) -> No
     from holdfast.export.document import about  # noqa: PLC0415
 
     info = await find_session(store, session)
-    await store.amend(info.id, title=title.strip() or None)
+    await store.edit(info.id, title=title.strip() or None)
     if as_json:
         output.say(output.json_text({"session": about((await store.get(info.id)).info)}))
 
@@ -109,7 +109,7 @@ async def rename(store: Store, *, session: str, title: str, as_json: bool) -> No
 @sessions_argument
 @click.option("--undo", is_flag=True, help="Take them out again.")
 @on_store()
-async def archive(store: Store, *, sessions: tuple[str, ...], undo: bool, as_json: bool) -> None:
+async def archive(store: SessionStore, *, sessions: tuple[str, ...], undo: bool, as_json: bool) -> None:
     """Put SESSIONS away: they stay, and lists do not show them. `list --archived` does.
 
     With --json: {"sessions": […]}.
@@ -118,7 +118,7 @@ async def archive(store: Store, *, sessions: tuple[str, ...], undo: bool, as_jso
 
     found = await find_sessions(store, sessions)
     for info in found:
-        await store.amend(info.id, archived=not undo)
+        await store.edit(info.id, archived=not undo)
     if as_json:
         changed = [about((await store.get(it.id)).info) for it in found]
         output.say(output.json_text({"sessions": changed}))
@@ -128,7 +128,7 @@ async def archive(store: Store, *, sessions: tuple[str, ...], undo: bool, as_jso
 @sessions_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @on_store()
-async def delete(store: Store, *, sessions: tuple[str, ...], yes: bool, as_json: bool) -> int:
+async def delete(store: SessionStore, *, sessions: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Delete SESSIONS for good; their forks stay whole. Asks before it does, unless --yes.
 
     A session whose turn is running is not deleted. With --json: {"deleted": [ids], "refused": {id: why}}.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from holdfast.model import ArchiveFilter, SessionInfo
-    from holdfast.store import Hit, Store
+    from holdfast.store import Hit, SessionStore
 
 PAGE = 200
 AROUND = 60
@@ -43,7 +43,9 @@ _cwd = click.option(
     help="How many at most; 0 for all.",
 )
 @on_store()
-async def list_(store: Store, *, everywhere: bool, cwd: str | None, archived: bool, limit: int, as_json: bool) -> None:
+async def list_(
+    store: SessionStore, *, everywhere: bool, cwd: str | None, archived: bool, limit: int, as_json: bool
+) -> None:
     """List sessions, newest first: those of this directory, unless --all or --cwd says otherwise.
 
     With --json: {"sessions": […], "more": true where there are more than were asked for}.
@@ -67,7 +69,7 @@ async def list_(store: Store, *, everywhere: bool, cwd: str | None, archived: bo
 class _Listed:
     """A list of sessions, page by page."""
 
-    def __init__(self, store: Store, cwd: str | None, archived: ArchiveFilter, limit: int) -> None:
+    def __init__(self, store: SessionStore, cwd: str | None, archived: ArchiveFilter, limit: int) -> None:
         self._store = store
         self._cwd = cwd
         self._archived: ArchiveFilter = archived
@@ -76,9 +78,13 @@ class _Listed:
         """Whether there are more than were asked for; known at the end."""
 
     async def __aiter__(self) -> AsyncIterator[SessionInfo]:
+        from holdfast.model import Scope  # noqa: PLC0415
+
         left, cursor = self._limit or 1 << 62, None
         while left:
-            page = await self._store.list(cwd=self._cwd, archived=self._archived, cursor=cursor, limit=min(PAGE, left))
+            page = await self._store.list(
+                Scope(), cwd=self._cwd, archived=self._archived, cursor=cursor, limit=min(PAGE, left)
+            )
             for info in page.sessions:
                 yield info
             left -= len(page.sessions)
@@ -120,12 +126,15 @@ def _home(path: str) -> str:
     return f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path
 
 
-async def _explain_none(store: Store, cwd: str | None, *, archived: bool) -> None:
+async def _explain_none(store: SessionStore, cwd: str | None, *, archived: bool) -> None:
+    from holdfast.model import Scope  # noqa: PLC0415
+
     kind = "archived sessions" if archived else "sessions"
     if cwd is None:
         output.tell(f"There are no {kind}.")
         return
-    there_are = (await store.list(cwd=None, archived="only" if archived else "exclude", cursor=None, limit=1)).sessions
+    kept = "only" if archived else "exclude"
+    there_are = (await store.list(Scope(), cwd=None, archived=kept, cursor=None, limit=1)).sessions
     others = " `--all` shows those of other directories." if there_are else ""
     output.tell(f"There are no {kind} of {_home(cwd)}.{others}")
 
@@ -139,15 +148,17 @@ async def _explain_none(store: Store, cwd: str | None, *, archived: bool) -> Non
 )
 @on_store()
 async def search(
-    store: Store, *, words: tuple[str, ...], everywhere: bool, cwd: str | None, limit: int, as_json: bool
+    store: SessionStore, *, words: tuple[str, ...], everywhere: bool, cwd: str | None, limit: int, as_json: bool
 ) -> None:
     """Find the places where all of the WORDS were said: in titles, messages and titles of tool calls, newest first.
 
     Sessions of this directory are looked through, unless --all or --cwd says otherwise. Accents and capitals do not
     matter. With --json: {"hits": [{"session", "kind", "id", "text", "marks": [[start, end], …]}, …]}.
     """
+    from holdfast.model import Scope  # noqa: PLC0415
+
     place = None if everywhere else cwd or await here(store)
-    hits = await store.search(" ".join(words), cwd=place, limit=limit)
+    hits = await store.search(" ".join(words), Scope(), cwd=place, limit=limit)
     if as_json:
         from holdfast.export.document import about  # noqa: PLC0415
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.export import Writer
     from holdfast.model import History, SessionInfo, SessionState
-    from holdfast.store import Store
+    from holdfast.store import SessionStore
 
 FORMATS = {"markdown": ".md", "html": ".html", "json": ".json"}
 
@@ -42,7 +42,7 @@ FORMATS = {"markdown": ".md", "html": ".html", "json": ".json"}
 @click.option("--no-redact", is_flag=True, help="Leave passwords, keys and tokens in.")
 @on_store()
 async def export(
-    store: Store,
+    store: SessionStore,
     *,
     sessions: tuple[str, ...],
     as_format: str | None,
@@ -70,13 +70,13 @@ async def export(
             output.tell(f"{short_id(info.id)} is now in {path}")
 
 
-async def _export(store: Store, info: SessionInfo, as_format: str, file: TextIO, *, redacts: bool) -> int:
+async def _export(store: SessionStore, info: SessionInfo, as_format: str, file: TextIO, *, redacts: bool) -> int:
     """Write a session; say how many secrets were taken out."""
     from holdfast.export.redact import Redactor  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
 
     writer, redactor = _writer(as_format), Redactor()
-    seen = await store.look(info.id)
+    seen = await store.snapshot(info.id)
     about = seen.record.info, seen.record.state
     file.write(writer.opening(*(redactor.session(*about) if redacts else about)))
     with output.working(f"Writing {short_id(info.id)}", seen.record.lines if file is not sys.stdout else None) as done:
@@ -152,7 +152,7 @@ def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
     help="The directory the sessions belong to (default: the one in the file).",
 )
 @on_store(makes=True)
-async def import_(store: Store, *, files: tuple[str, ...], cwd: str | None, as_json: bool) -> int:
+async def import_(store: SessionStore, *, files: tuple[str, ...], cwd: str | None, as_json: bool) -> int:
     """Add sessions from FILES that `export --format json` wrote; `-` is stdin.
 
     A session that is here already, with the same history and title, is left alone. If another one has its id, it gets a
@@ -198,7 +198,7 @@ def _read(name: str) -> bytes:
         raise UsageError(f"it cannot be read ({e.strerror})") from None
 
 
-async def _import(store: Store, data: bytes, cwd: str | None) -> tuple[str, str]:
+async def _import(store: SessionStore, data: bytes, cwd: str | None) -> tuple[str, str]:
     import msgspec  # noqa: PLC0415
 
     from holdfast.errors import SessionNotFound  # noqa: PLC0415
@@ -212,7 +212,7 @@ async def _import(store: Store, data: bytes, cwd: str | None) -> tuple[str, str]
     info = msgspec.structs.replace(info, updated_at=min(info.updated_at, time.time_ns() // 1_000))
     result = "imported"
     try:
-        there = (await store.look(info.id)).record
+        there = (await store.snapshot(info.id)).record
     except SessionNotFound:
         if not _ID.fullmatch(info.id):
             info = msgspec.structs.replace(info, id=new_session_id())
@@ -230,13 +230,15 @@ _ID = re.compile(r"sess_[0-9a-f]{32,64}")
 """How ids look that we make; one that can be guessed is not taken over."""
 
 
-async def _is_same(store: Store, there: SessionInfo, info: SessionInfo, state: SessionState, history: History) -> bool:
+async def _is_same(
+    store: SessionStore, there: SessionInfo, info: SessionInfo, state: SessionState, history: History
+) -> bool:
     from itertools import zip_longest  # noqa: PLC0415
 
     from holdfast.export.document import encoded  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
 
-    seen = await store.look(there.id)
+    seen = await store.snapshot(there.id)
     if there.title != info.title or seen.record.state.options != state.options:
         return False
     stored = [list(encoded(it.entry)) async for it in read_entries(store, seen)]

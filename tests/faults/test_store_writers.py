@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
+import shutil
 import signal
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.neighbours import neighbour
 from tests.support.stores import NOTHING, Place, bodies, history, message, new, prompt, talked, turn, walk
 
-from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound, StoreFull
+from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound, StoreError, StoreFull
 from holdfast.store import Changes, open_store
+from holdfast.store.sqlite import processes
+from holdfast.store.sqlite.files import lock
+from holdfast.store.sqlite.processes import Processes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.neighbours import Neighbour
 
-    from holdfast.store import Broken
+    from holdfast.store import UnsealedTurn
 
 pytestmark = pytest.mark.requirement("P4")
 
@@ -31,7 +35,7 @@ def place(tmp_path: Path) -> Place:
     return Place(str(tmp_path / "sessions.db"))
 
 
-def texts(broken: Broken | None) -> list[str]:
+def texts(broken: UnsealedTurn | None) -> list[str]:
     assert broken is not None
     return [found[1].decode() for it in broken.lines if (found := re.search(rb'"text": ?"([^"]*)"', it))]
 
@@ -185,7 +189,7 @@ async def test_what_dead_processes_leave_is_cleared_away_and_what_living_ones_ne
         (place.beside("owners")[0].parent / "long dead").write_bytes(b"{}")
         for path in place.beside("owners"):
             os.utime(path, (1, 1))
-        (place.beside("owners")[0].parent / "newborn").write_bytes(b"")
+        (place.beside("owners")[0].parent / "newborn.starting").write_bytes(b"")
         await store.claim(session)
         assert len(place.beside("owners")) == 3, (
             "this one, the living one, and one that may not have locked its file yet"
@@ -260,3 +264,155 @@ async def test_two_stores_in_one_process_are_two_owners(place: Place) -> None:
             with pytest.raises(SessionBusy, match=f"process {os.getpid()} "):
                 await other.claim(claim.session)
         assert (await other.claim(claim.session)).broken is not None
+
+
+# The log itself is locked
+
+
+def forget(place: Place, *kinds: str) -> None:
+    for kind in kinds:
+        shutil.rmtree(f"{place.path}.{kind}")
+
+
+async def test_a_running_turn_is_nobody_elses_even_when_nothing_tells_who_is_alive(place: Place) -> None:
+    async with place.open() as store, neighbour(place.path) as other:
+        session = await other.do("create")
+        await other.do("begin", session, "q")
+        await other.do("append", session, "one")
+        forget(place, "owners")
+        for refused in (store.claim(session), store.delete(session), store.hand_over(session, "other")):
+            with pytest.raises(SessionBusy):
+                await refused
+        assert await store.prune(1 << 60) == 0
+        unsealed = (await store.snapshot(session)).unsealed
+        assert unsealed is not None and unsealed.running_in is not None
+        assert texts(unsealed) == ["q", "one"]
+        assert "1 running" in [finding.says async for finding in store.examine()]
+        await other.do("append", session, "two")
+        await other.do("seal", session, "a")
+        assert (await store.claim(session)).broken is None
+
+
+async def test_a_turn_that_was_left_broken_is_locked_by_whoever_has_claimed_it(place: Place) -> None:
+    async with place.open() as store, neighbour(place.path) as dead, neighbour(place.path) as other:
+        session = await dead.do("create")
+        await dead.do("begin", session, "q")
+        await dead.kill()
+        await other.do("claim", session)
+        forget(place, "owners")
+        with pytest.raises(SessionBusy):
+            await store.claim(session)
+        await other.do("seal", session, "a")
+        await store.claim(session)
+
+
+@pytest.mark.parametrize("how", ["removed", "moved"])
+async def test_a_writer_whose_log_is_gone_is_refused_at_its_next_word(place: Place, how: str) -> None:
+    async with place.open() as store, neighbour(place.path) as other:
+        session = await other.do("create")
+        await other.do("begin", session, "q")
+        await other.do("append", session, "one")
+        if how == "removed":
+            forget(place, "turns")
+        else:
+            Path(f"{place.path}.turns").rename(f"{place.path}.elsewhere")  # noqa: ASYNC240
+        with pytest.raises(StoreError, match="removed"):
+            await other.do("append", session, "lost if it were shown")
+        await other.do("seal", session, "all of it")
+        assert len(await history(store, session)) == 1
+
+
+@pytest.mark.requirement("P1")
+async def test_a_writer_whose_turn_was_taken_is_refused_at_its_next_word_and_the_taker_is_not(place: Place) -> None:
+    async with place.open() as store, neighbour(place.path) as other:
+        session = await other.do("create")
+        await other.do("begin", session, "q")
+        await other.do("append", session, "one")
+        forget(place, "owners", "turns")
+        claimed = await store.claim(session)
+        assert texts(claimed.broken) == ["q"]
+        with pytest.raises(StoreError):
+            await other.do("append", session, "stale")
+        with pytest.raises(SessionMoved):
+            await other.do("seal", session, "stale")
+        await store.seal(claimed.claim, [message("sealed")], NOTHING, messages=1)
+        log = await store.begin(claimed.claim, prompt("next"), NOTHING)
+        with pytest.raises(StoreError):
+            await other.do("append", session, "stale")
+        log.append(b'{"sessionUpdate":"_x"}\n')
+        assert len(await history(store, session)) == 1
+
+
+async def test_a_log_its_last_writer_has_not_let_go_of_yet_does_not_keep_the_next_one_waiting(place: Place) -> None:
+    """The last writer may have been stopped between its commit and its unlock."""
+    async with place.open() as store:
+        claim = await new(store)
+        await store.begin(claim, prompt("x"), NOTHING)
+        (path,) = place.beside("turns")
+        await store.seal(claim, [], NOTHING, messages=0)
+        fd = os.open(path, os.O_RDWR)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.write(fd, b"of a sealed turn")
+        log = await store.begin(claim, asked := prompt("y"), NOTHING)
+        log.append(b'{"sessionUpdate":"_x"}\n')
+        os.ftruncate(fd, 0)
+        os.close(fd)
+        await store.release(claim)
+        broken = (await store.claim(claim.session)).broken
+        assert broken is not None and broken.lines == [*asked, b'{"sessionUpdate":"_x"}']
+
+
+async def test_a_process_is_found_alive_from_the_moment_it_can_be_found(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks after the store may look while another process is just starting."""
+    async with place.open() as store:
+        directory = place.beside("owners")[0].parent
+        examiner = Processes(directory)
+
+        def look_first(fd: int) -> bool:
+            monkeypatch.setattr(processes, "lock", lock)
+            examiner.forget_dead()
+            assert all(examiner.is_alive(process) for process in examiner.known())
+            return lock(fd)
+
+        monkeypatch.setattr(processes, "lock", look_first)
+        starting = Processes(directory)
+        assert starting.me in examiner.known()
+        assert examiner.is_alive(starting.me)
+        starting.close()
+        examiner.close()
+        assert len(place.beside("owners")) == 1
+        assert await walk(store) == []
+
+
+# One store, whatever it is called
+
+
+async def test_whoever_opens_a_store_through_a_link_meets_the_others(place: Place, tmp_path: Path) -> None:
+    async with place.open() as store:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "link.db").symlink_to(place.path)
+        (tmp_path / "directory").symlink_to(tmp_path)
+        for name in ("elsewhere/link.db", "directory/sessions.db"):
+            async with neighbour(str(tmp_path / name)) as other:
+                session = await other.do("create")
+                await other.do("begin", session, "q")
+                await other.do("append", session, "one")
+                with pytest.raises(SessionBusy, match=f"process {other.pid} "):
+                    await store.claim(session)
+                await other.kill()
+            assert texts((await store.claim(session)).broken) == ["q", "one"]
+        assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["link.db"]
+
+
+async def test_a_store_with_a_second_name_is_refused(place: Place, tmp_path: Path) -> None:
+    async with place.open() as store:
+        await talked(store, "/work", "a")
+    os.link(place.path, tmp_path / "second.db")
+    for path in (place.path, str(tmp_path / "second.db")):
+        with pytest.raises(StoreError, match="2 names"):
+            await open_store(path)
+    (tmp_path / "second.db").unlink()
+    async with place.open() as store:
+        assert len(await walk(store)) == 1
