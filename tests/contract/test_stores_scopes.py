@@ -109,7 +109,7 @@ async def test_lists_of_every_scope_are_in_order_whatever_the_size_of_a_page(
             made.append(session)
         numbered = sorted(enumerate(made), key=lambda found: (found[1].updated_at, found[0]), reverse=True)
         for scope in (ALL, WEATHER, CODE, Scope("other", "weather"), Scope("other")):
-            mine = [session for _, session in numbered if scope.covers(session)]
+            mine = [session for _, session in numbered if scope.covers(session.principal, session.agent)]
             for cwd in (None, "/a"):
                 here = [session for session in mine if cwd in (None, session.cwd)]
                 recent = [session.id for session in here if not session.archived]

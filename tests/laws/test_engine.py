@@ -281,7 +281,7 @@ class Sessions(RuleBasedStateMachine):
 
     async def _cancel(self, session: ModelSession) -> None:
         live = self.engine.get(session.id)
-        self.live.cancel()
+        live.cancel()
         while live.runner is not None:
             await asyncio.wait({live.runner})
 

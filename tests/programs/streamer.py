@@ -212,7 +212,9 @@ class Streamer:
         (session,) = self._sessions
         await self._talk(session, text)
         await self._rename(session)
+        await self._say(session)
         await self._archive(session, archived=True)
+        (session,) = self._sessions
         await self._fork(session)
         await self._create()
         await self._talk(self._sessions.pop(), "")

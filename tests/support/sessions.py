@@ -436,7 +436,7 @@ async def history(engine: Engine, session: LiveSession) -> list[Update]:
 async def eventually(holds: Callable[[], object]) -> None:
     """Wait, not for ever, until a condition holds that nobody tells of."""
     async with asyncio.timeout(PATIENCE):
-        while not holds():
+        while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

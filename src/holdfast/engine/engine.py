@@ -171,19 +171,24 @@ class Engine:
 
     # Ending
 
-    async def close(self, session_id: str, client: SessionClient | None = None, *, scope: Scope = LOCAL_SCOPE) -> None:
-        """End the work on a session and let it leave memory; its data stay (B13).
+    async def close(self, session_id: str, *, scope: Scope = LOCAL_SCOPE) -> None:
+        """End the work on a session for all clients and let it leave memory; its data stay."""
+        await self._registry.finish(self._close(session_id, scope, None, for_all=True))
 
-        Where other clients are attached, only this client's prompts are cancelled, and it alone is detached.
+    async def leave(self, session_id: str, client: SessionClient | None, *, scope: Scope = LOCAL_SCOPE) -> None:
+        """Close a session for one client (B13).
+
+        Where other clients are attached, only this client's prompts are cancelled, and it alone is detached. Without
+        others the session leaves memory; its data stay.
         """
-        await self._registry.finish(self._close(session_id, client, scope))
+        await self._registry.finish(self._close(session_id, scope, client, for_all=False))
 
-    async def _close(self, session_id: str, client: SessionClient | None, scope: Scope) -> None:
+    async def _close(self, session_id: str, scope: Scope, client: SessionClient | None, *, for_all: bool) -> None:
         async with self._registry.lock(session_id):
             session = self._registry.live.get(session_id)
             if session is None or not scope.covers(session.principal, session.agent_name):
                 return
-            if all(other.client is client for other in session.attachments):
+            if for_all or all(other.client is client for other in session.attachments):
                 await self._registry.retire(session)
             elif client is not None:
                 await session.leave(client)

@@ -76,3 +76,6 @@ REMEMBERED = "_holdfast/permission"
 
 PRIVATE = "_holdfast/private"
 """The kind of a line in the log of a turn that holds a private entry: no client is ever shown it."""
+
+LOG_ONLY = frozenset({REMEMBERED, PRIVATE})
+"""The kinds that stand only in logs: they are no part of a conversation."""

@@ -189,7 +189,7 @@ class Dialect:
         """Close a session (B13): its turn ends first, and is seen to; then nothing more is sent."""
         client = self._clients.get(params.session_id)
         engine = await self.connection.host.engine()
-        await engine.close(params.session_id, client, scope=self.connection.scope)
+        await engine.leave(params.session_id, client, scope=self.connection.scope)
         self._forget(params.session_id)
         return {}
 

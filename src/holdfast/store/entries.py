@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.format import fold, updates_in
 from holdfast.model import RULES, Fold
-from holdfast.model.kinds import OPAQUE, REMEMBERED
+from holdfast.model.kinds import LOG_ONLY, OPAQUE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -174,5 +174,5 @@ def _tail(snapshot: Snapshot) -> list[bytes]:
     """Fold what an unsealed turn has said: it may have come in many small pieces."""
     if snapshot.unsealed is None:
         return []
-    said = [line for line in snapshot.unsealed.lines if _read_head(line).sessionUpdate != REMEMBERED]
+    said = [line for line in snapshot.unsealed.lines if _read_head(line).sessionUpdate not in LOG_ONLY]
     return [msgspec.json.encode(update) for update in fold(said, complete=False).updates()]

@@ -34,6 +34,8 @@ class Claims:
         log = self.take_log(transaction, row)
         record = row.record()
         broken = None if row.prompt is None else UnsealedTurn(self._lines(row, row.prompt, log))
+        if row.prompt is None:
+            self._logs.remove(row.n)  # its writer may have died after the seal, before it emptied the log
         claim = Claim(session, db.value("take_session", n=row.n, owner=self._processes.me))
         if row.prompt is not None:
             self._logs.keep(transaction, Claim(session, row.epoch), claim, log)

@@ -90,8 +90,10 @@ class _Sessions:
     def _first(self, numbers: Iterable[int | None]) -> SessionInfo | None:
         for n in numbers:
             row = self._db.first(SessionRow, "get_session_by_number", n=n)
-            if row is not None and self._cwd in (None, row.cwd) and self._scope.covers(info := row.info()):
-                return info
+            if row is not None and self._cwd in (None, row.cwd):
+                info = row.info()
+                if self._scope.covers(info.principal, info.agent):
+                    return info
         return None
 
 
