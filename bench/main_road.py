@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
-from bench import sources
 from bench.places import a_store
-from bench.processes import SCRIPTS, ContenderProcess
+from bench.processes import ROOT, SCRIPTS, ContenderProcess
+from bench.sources import NoSource, sources_of
 from bench.wire import INITIALIZE, take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
+    from pathlib import Path
 
 SETTLES = 0.3
 """Seconds after a turn's end until all that belongs to it has been done."""
@@ -88,11 +89,16 @@ class Road(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Record, and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.main_road", description=__doc__)
-    sources.add_options(parser)
+    parser.add_argument(
+        "--source", metavar="TREE", default=str(ROOT), help="a directory or a revision (default: this tree)"
+    )
     parser.add_argument("--functions", action="store_true", help="list the functions, too")
     chosen = parser.parse_args(arguments)
-    sources.choose(chosen)
-    roads = [*record_holdfast(), *record_mcp_sdk()]
+    try:
+        source = sources_of(chosen.source)
+    except NoSource as e:
+        parser.error(str(e))
+    roads = [*record_holdfast(source), *record_mcp_sdk()]
     for road in roads:
         print(road.summary())
     for road in roads if chosen.functions else ():
@@ -102,9 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def record_holdfast() -> list[Road]:
+def record_holdfast(source: Path) -> list[Road]:
     """Record prompts and a tool call in an agent's process."""
-    with _recorded_agent() as (agent, tell):
+    with _recorded_agent(source) as (agent, tell):
         agent.write(INITIALIZE)
         agent.read_line()
         session = _new_session(agent)
@@ -122,7 +128,7 @@ def record_holdfast() -> list[Road]:
 
 
 @contextmanager
-def _recorded_agent() -> Generator[tuple[ContenderProcess, Callable[[str], bytes]]]:
+def _recorded_agent(source: Path) -> Generator[tuple[ContenderProcess, Callable[[str], bytes]]]:
     """Start an agent; give it, and a way to tell its recorder something and have its answer."""
     read_commands, write_commands = os.pipe()
     read_reports, write_reports = os.pipe()
@@ -130,7 +136,7 @@ def _recorded_agent() -> Generator[tuple[ContenderProcess, Callable[[str], bytes
     with a_store() as store, os.fdopen(write_commands, "wb", 0) as commands, os.fdopen(read_reports, "rb") as reports:
         script, agent_file = str(SCRIPTS / "road_recorder.py"), str(SCRIPTS / "ours_road.py")
         command = (sys.executable, script, *map(str, theirs), "run", agent_file, "--store", store)
-        with ContenderProcess(command, theirs, source=sources.source()) as agent:
+        with ContenderProcess(command, theirs, source=source) as agent:
 
             def tell(what: str) -> bytes:
                 commands.write(what.encode() + b"\n")

@@ -48,19 +48,20 @@ def choose(arguments: argparse.Namespace) -> None:
 
 def source() -> Path:
     """Return the directory to import `holdfast` from."""
-    return _sources_of(os.environ.get(_SOURCE, str(ROOT)))
+    return sources_of(os.environ.get(_SOURCE, str(ROOT)))
 
 
 def baseline() -> Path | None:
     """Return the same of the tree to compare with, or None, and say why, where it cannot be had."""
     try:
-        return _sources_of(os.environ.get(_BASELINE, BASELINE))
+        return sources_of(os.environ.get(_BASELINE, BASELINE))
     except NoSource as e:
         print(f"There is nothing to compare with: {e}", file=sys.stderr)
         return None
 
 
-def _sources_of(tree: str) -> Path:
+def sources_of(tree: str) -> Path:
+    """Return where `holdfast` is imported from in a tree; raise `NoSource` where there is none."""
     if Path(tree).is_dir():
         return Path(tree).resolve() / "src"
     commit = _git("rev-parse", "--verify", "--quiet", f"{tree}^{{commit}}").decode().strip()
