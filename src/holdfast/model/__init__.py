@@ -14,23 +14,11 @@ from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.lifecycle import Happening, Phase, StopReason, TurnEnd, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
-from holdfast.model.sessions import (
-    LOCAL,
-    UNBOUND,
-    ArchiveFilter,
-    Page,
-    Scope,
-    SessionInfo,
-    SessionState,
-    checked_roots,
-    title_from,
-)
+from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, checked_roots, title_from
 
 __all__ = [
     "ALLOW_OR_REJECT",
-    "LOCAL",
     "RULES",
-    "UNBOUND",
     "Answer",
     "ArchiveFilter",
     "Choice",
@@ -50,7 +38,6 @@ __all__ = [
     "Phase",
     "Question",
     "Rule",
-    "Scope",
     "SessionInfo",
     "SessionState",
     "StopReason",
