@@ -12,7 +12,7 @@ from msgspec import Raw
 from tests.support.talk import QUICK, OtherEnd, talk
 
 from holdfast.errors import InternalError, InvalidParams, RequestCancelled, RequestError
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -205,7 +205,7 @@ async def test_more_requests_at_once_than_allowed_are_refused_and_the_others_ser
         await go.wait()
         return "done"
 
-    async with talk(link, answering(handle), Limits(calls=3)) as (_, other):
+    async with talk(link, answering(handle), PeerLimits(requests=3)) as (_, other):
         other.say(*[{"jsonrpc": "2.0", "id": n, "method": "m"} for n in range(5)])
         assert [await other.hear_error() for _ in range(2)] == [(3, -32603), (4, -32603)]
         go.set()

@@ -9,7 +9,7 @@ import pytest
 from tests.support.talk import QUICK, Arrivals, talk
 
 from holdfast.errors import RemoteError
-from holdfast.peer import Limits, Routes
+from holdfast.peer import PeerLimits, Routes
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -78,7 +78,7 @@ async def test_a_request_at_work_is_cancelled_and_answered_so(link: Link, method
 async def test_a_request_cancelled_before_its_handler_began_is_answered(link: Link, ordered: bool) -> None:
     """The handler's task is made in one tick and takes its first step in the next; the fuzzer found the gap."""
     routes = Routes()
-    async with talk(link, routes, Limits(cancel_grace=3_600)) as (peer, other):
+    async with talk(link, routes, PeerLimits(cancel_grace=3_600)) as (peer, other):
 
         async def work(_params: Raw) -> None:
             await asyncio.Event().wait()

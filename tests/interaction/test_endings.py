@@ -10,7 +10,7 @@ from tests.support.links import PATIENCE
 from tests.support.talk import QUICK, Arrivals, OtherEnd, talk
 
 from holdfast.errors import ConnectionLost
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -303,7 +303,7 @@ async def test_while_the_other_side_does_not_read_its_requests_are_not_looked_at
 
     routes = Routes()
     routes.request("much", much)
-    async with talk(link, routes, Limits(unsent=500_000)) as (peer, other):
+    async with talk(link, routes, PeerLimits(unsent=500_000)) as (peer, other):
         arrivals = Arrivals(peer)
         other.transport.pause()
         for n in range(500):

@@ -141,7 +141,9 @@ def test_lines_are_the_same_whatever_the_chunks(data: st.DataObject) -> None:
     whole = stream.split(b"\n")
     if not whole[-1]:
         whole.pop()
-    expected = [it if len(it) <= limit else Oversized(it[:limit], it[-limit:], limit) for it in whole]
+    expected = [
+        line if len(line) <= limit else Oversized(line[:limit], line[-limit:], limit, len(line)) for line in whole
+    ]
     assert got == expected
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.children import start
 from holdfast.errors import ProcessExited
-from holdfast.transport.descriptors import open_input
+from holdfast.transport.descriptors import PipeTransport, open_input
 from holdfast.transport.lines import MAX_LINE_BYTES
-from holdfast.transport.pipes import PipeTransport
 
 if TYPE_CHECKING:
     import asyncio

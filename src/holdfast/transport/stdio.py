@@ -15,8 +15,8 @@ import stat
 import sys
 from contextlib import suppress
 
+from holdfast.transport.descriptors import PipeTransport
 from holdfast.transport.lines import MAX_LINE_BYTES
-from holdfast.transport.pipes import PipeTransport
 
 PIPE_BYTES = 256 << 10
 

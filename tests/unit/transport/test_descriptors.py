@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.links import PATIENCE
 
-from holdfast.transport.descriptors import (
-    LoopInput,
-    LoopOutput,
-    ThreadInput,
-    ThreadOutput,
-    open_input,
-    open_output,
-)
-from holdfast.transport.pipes import PipeTransport
+from holdfast.transport.descriptors import LoopInput, LoopOutput, PipeTransport, open_input, open_output
+from holdfast.transport.threads import ThreadInput, ThreadOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
