@@ -144,6 +144,23 @@ async def test_what_is_sent_in_one_tick_leaves_in_one_system_call() -> None:
         os.close(silent)
 
 
+async def test_a_line_sent_now_takes_what_waited_along_in_one_system_call() -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with far:
+        far.setblocking(False)
+        read, silent = os.pipe()
+        transport = PipeTransport(read, near.detach())
+        transport.send(b"queued")
+        transport.send_now(b"now")
+        assert far.recv(MIB) == b"queued\nnow\n"
+        transport.send(b"same tick")
+        transport.send(b"too")
+        await asyncio.sleep(0)
+        assert far.recv(MIB) == b"same tick\ntoo\n"
+        await transport.close(0)
+        os.close(silent)
+
+
 async def test_a_burst_in_one_tick_does_not_wait_to_be_joined() -> None:
     read, write = os.pipe()
     silent_read, silent_write = os.pipe()
