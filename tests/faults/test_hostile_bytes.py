@@ -163,6 +163,23 @@ def test_an_answer_over_the_limit_fails_the_request_it_was_for() -> None:
 
 
 @pytest.mark.requirement("A4")
+def test_an_answer_of_ours_over_the_limit_goes_out_as_an_error() -> None:
+    with Wire("agent.py", "100000") as wire:
+        wire.ask(1, "big", [200_000])
+        assert wire.hear_error() == (1, -32603)
+        wire.ask(2, "big", [90_000])
+        assert len(wire.hear()["result"]) == 90_000
+        assert wire.is_alive()
+
+
+@pytest.mark.requirement("A2")
+def test_a_lone_surrogate_is_replaced_and_its_request_served(shared: Wire) -> None:
+    shared.send(rb'{"jsonrpc":"2.0","id":"\ud83d","method":"echo","params":["cut \ud83d"]}' + b"\n")
+    assert shared.hear() == {"jsonrpc": "2.0", "id": "\ufffd", "result": ["cut \ufffd"]}
+    assert shared.is_alive()
+
+
+@pytest.mark.requirement("A4")
 def test_memory_stays_bounded_while_an_endless_line_arrives() -> None:
     """200 MB here; the official SDK keeps all of it. The bench does the same with 1 GB."""
     with Wire("agent.py") as wire:
