@@ -405,7 +405,7 @@ async def test_requests_of_ours_have_ids_of_their_own(link: Link) -> None:
         assert len({request["id"] for request in requests}) == 10
         for request in reversed(requests):
             other.say({"jsonrpc": "2.0", "id": request["id"], "result": request["params"]})
-        assert [bytes(await it) for it in asked] == [b"[%d]" % n for n in range(10)]
+        assert [bytes(await answer) for answer in asked] == [b"[%d]" % n for n in range(10)]
 
 
 async def test_an_error_answer_raises_with_its_code_message_and_data(link: Link) -> None:

@@ -48,5 +48,5 @@ async def test_many_requests_in_one_piece_are_begun_one_after_the_other(link: Li
     async with talk(link, echoing(), limits=limits) as (_, other):
         other.say(*({"jsonrpc": "2.0", "id": number, "method": "echo"} for number in range(100)))
         answers = [await other.hear() for _ in range(100)]
-    assert sorted(it["id"] for it in answers) == list(range(100))
-    assert all(it.get("result") == {} for it in answers)
+    assert sorted(answer["id"] for answer in answers) == list(range(100))
+    assert all(answer.get("result") == {} for answer in answers)

@@ -147,29 +147,29 @@ def _depth(text: str) -> int:
 def _judge_message(value: object) -> Verdict:
     if not isinstance(value, dict):
         return Verdict(answer(None, INVALID_REQUEST))
-    it = cast("dict[str, Any]", value)
-    id_ = it.get("id")
+    message = cast("dict[str, Any]", value)
+    id_ = message.get("id")
     readable: Id = id_ if isinstance(id_, int | str) and not isinstance(id_, bool) else None
-    if "method" not in it and ("result" in it or "error" in it):
+    if "method" not in message and ("result" in message or "error" in message):
         return Verdict(None)  # an answer, good or bad, is never answered
-    method = it.get("method")
-    if it.get("jsonrpc") != "2.0" or not isinstance(method, str) or not _no_answer_inside(it):
+    method = message.get("method")
+    if message.get("jsonrpc") != "2.0" or not isinstance(method, str) or not _no_answer_inside(message):
         return Verdict(answer(readable, INVALID_REQUEST))
-    if not isinstance(it.get("params"), dict | list | None):
+    if not isinstance(message.get("params"), dict | list | None):
         return Verdict(answer(readable, INVALID_REQUEST))
-    if "id" in it:
+    if "id" in message:
         code = METHOD_NOT_FOUND if readable is not None else INVALID_REQUEST
         return Verdict(answer(readable, METHODS.get(method, code) if readable is not None else code))
-    if method == CANCEL_METHOD and isinstance(params := it.get("params"), dict):
+    if method == CANCEL_METHOD and isinstance(params := message.get("params"), dict):
         return Verdict(None, (cast("dict[str, Any]", params).get("requestId"),))
     return Verdict(None)
 
 
-def _no_answer_inside(it: dict[str, Any]) -> bool:
+def _no_answer_inside(message: dict[str, Any]) -> bool:
     """Say whether a request's `error` member, which it should not have, is at least an error."""
-    if "error" not in it:
+    if "error" not in message:
         return True
-    error = it["error"]
+    error = message["error"]
     if not isinstance(error, dict):
         return False
     members = cast("dict[str, Any]", error)

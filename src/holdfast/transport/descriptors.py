@@ -33,7 +33,7 @@ PIECES_AT_ONCE = 64
 """So many pieces are written by one system call; systems take 1,024."""
 
 HANGUP_SECONDS = 0.1
-"""While reading is paused, this often a look is taken whether anybody is left who could write."""
+"""While reading is paused, how often to look whether the writer has hung up."""
 
 
 class PipeTransport:
@@ -215,14 +215,14 @@ class Output(Protocol):
 
 
 def open_input(fd: int, on_chunk: Callable[[bytes], None], *, threads: bool = False) -> Input:
-    """Read a descriptor by the event loop where it can, by a thread where it cannot."""
+    """Return what reads a descriptor: the event loop where it can, else a thread."""
     if threads or not _watchable(fd):
         return ThreadInput(fd, on_chunk)
     return LoopInput(fd, on_chunk)
 
 
 def open_output(fd: int, on_progress: Callable[[], None], *, threads: bool = False) -> Output:
-    """Write a descriptor from the event loop where it can be told not to block, from a thread where it cannot."""
+    """Return what writes a descriptor: the event loop where it can be told not to block, else a thread."""
     if threads or sys.platform == "win32":
         return ThreadOutput(fd, on_progress)
     return LoopOutput(fd, on_progress)
@@ -244,8 +244,8 @@ def _nothing() -> None: ...
 class LoopInput:
     """Reads when the loop says that reading will not block.
 
-    A writer that hangs up is noticed even while reading is paused, or a process whose client neither reads nor writes
-    any more would wait for it for ever (A11). What it left unread is no more than a pipe holds, so it is read then.
+    A writer that hangs up is noticed even while reading is paused; otherwise a process whose client neither reads nor
+    writes any more would wait for ever (A11). What such a writer left is no more than a pipe holds, and is read then.
     """
 
     def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
@@ -348,7 +348,7 @@ class LoopOutput:
         self._on_progress()
 
     def _write_now(self, *pieces: bytes | memoryview) -> int:
-        """Write what goes in now. An output nobody will read any more is broken from then on."""
+        """Write what there is room for, and return how many bytes that were. Without a reader the output is broken."""
         try:
             return os.write(self._fd, *pieces) if len(pieces) == 1 else os.writev(self._fd, pieces)
         except (BlockingIOError, InterruptedError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def memory_pair(limit: int = MAX_LINE_BYTES) -> tuple[MemoryTransport, MemoryTransport]:
-    """Make two transports, each of which receives what the other sends."""
+    """Create two transports, each of which receives what the other sends."""
     left, right = MemoryTransport(limit), MemoryTransport(limit)
     left.link(right)
     right.link(left)

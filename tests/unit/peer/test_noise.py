@@ -29,9 +29,9 @@ async def test_what_is_no_message_is_answered_only_by_a_peer_that_should(answers
         transport.feed(b'{"jsonrpc":"2.0","id":1}\n{"jsonrpc":"2.0","id":2,"method":"nobody"}\n')
         for _ in range(20):
             await asyncio.sleep(0)
-        noise = [it for it in transport.sent if b'"id":null' in it]
+        noise = [line for line in transport.sent if b'"id":null' in line]
         assert len(noise) == (len(NOISE) - 1 if answers else 0)  # a blank line says nothing to anybody
-        assert len([it for it in transport.sent if b'"id":1' in it or b'"id":2' in it]) == 2
+        assert len([line for line in transport.sent if b'"id":1' in line or b'"id":2' in line]) == 2
 
 
 @pytest.mark.requirement("A4")

@@ -15,7 +15,7 @@ class Point(Struct):
     y: int = 0
 
 
-async def take(_it: object) -> None: ...
+async def take(_params: object) -> None: ...
 
 
 def test_parameters_are_read_into_the_type_asked_for() -> None:
@@ -51,7 +51,7 @@ def test_raw_parameters_are_handed_over_as_they_are() -> None:
 
 
 def test_a_method_registered_again_has_a_new_handler() -> None:
-    async def other(_it: object) -> None: ...
+    async def other(_params: object) -> None: ...
 
     routes = Routes()
     routes.request("m", take)
