@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.agent.port import AuthorAgent
 from holdfast.model import LOCAL, History, event_from
-from holdfast.peer import Limits as PeerLimits
+from holdfast.peer import PeerLimits
 from holdfast.server import ClientConnection, Host
 from holdfast.transport import memory_pair, spawn
 from tests.support.links import PATIENCE

@@ -11,7 +11,7 @@ from holdfast.client.connection import Connection
 from holdfast.client.dialect import dialect
 from holdfast.client.services import Services
 from holdfast.errors import InvalidAnswer, RemoteError, UsageError
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ProtocolChoice: TypeAlias = Literal["auto", 1, 2]
 
-LIMITS = Limits(linger=0.1, end_grace=1.0, flush=0.3)
+LIMITS = PeerLimits(linger=0.1, end_grace=1.0, flush=0.3)
 
 PATIENCE = 2.0
 """An agent has so many seconds to exit once its input has ended, and as many again once it is asked to terminate."""

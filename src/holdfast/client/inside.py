@@ -23,7 +23,7 @@ def serve(agent: Agent, store: str) -> tuple[Transport, Callable[[], Awaitable[N
     """Serve an agent; give the client's end of the line, and what waits for the agent's end."""
     ours, theirs = memory_pair()
     host = Host(AuthorAgent(agent), store=store)
-    serving = asyncio.get_running_loop().create_task(ClientConnection(host, theirs).run(), name=f"agent {agent.name}")
+    serving = asyncio.get_running_loop().create_task(ClientConnection(host, theirs, is_only=True).run(), name=f"agent {agent.name}")
 
     async def finish() -> None:
         await serving

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.engine.ports import AgentDescription
     from holdfast.jsonrpc import Request
-    from holdfast.peer import Limits
+    from holdfast.peer import PeerLimits
     from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host
     from holdfast.transport import Transport
@@ -43,10 +43,18 @@ class ClientConnection:
     """One client's connection to a host: its version, its principal, its login, and the sessions it has open."""
 
     def __init__(
-        self, host: Host, transport: Transport, *, principal: str = LOCAL, limits: Limits | None = None
+        self,
+        host: Host,
+        transport: Transport,
+        *,
+        principal: str = LOCAL,
+        limits: PeerLimits | None = None,
+        is_only: bool = False,
     ) -> None:
         self.host = host
         self.principal = principal
+        self.is_only = is_only
+        """Whether the host ends with it: its turns are then cancelled, otherwise they go on without it."""
         self.peer = Peer(transport, self._first_routes(), limits=limits)
         self.info = ClientInfo(protocol=0)
         """What the client said about itself."""

@@ -6,7 +6,6 @@ is bound to what the engine does.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
@@ -144,7 +143,7 @@ class Dialect:
 
     def _opened_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> Update:
         self._clients[session.id] = client
-        self._after_answer(lambda: session.start(self._watch_new(session, client, known_lines)))
+        self._after_answer(lambda: self._start_watching(session, client, known_lines))
         return {"sessionId": session.id, **self._configuration(session)}
 
     async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> LiveSession:
@@ -299,6 +298,9 @@ class Dialect:
         if notices := session.agent.notices(client):
             client.attachment.deliver([event_from(notice) for notice in notices])
 
+    def _start_watching(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
+        session.start(self._watch_new(session, client, known_lines))
+
     async def _watch_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
         """Show a session that is new to the client, with all that was said while it was opened."""
         if self._clients.get(session.id) is not client:
@@ -328,9 +330,9 @@ class Dialect:
         updates += session.state.latest.values()
         return updates
 
-    def _after_answer(self, step: Callable[[], object]) -> None:
-        """Do something when the request at hand has been answered."""
-        asyncio.get_running_loop().call_soon(step)
+    def _after_answer(self, step: Callable[[], None]) -> None:
+        """Do something when the request at hand has been answered, alone or in a batch (P5)."""
+        self._peer.after_answer(step)
 
     def _new_client(self, session_id: str, setup: Setup) -> AttachedClient:
         lowering, questions, services = self._lowering(session_id), self._questions(), self._services()

@@ -95,6 +95,8 @@ class Version1(Dialect):
         try:
             end = await asyncio.shield(turn.ended)
         except asyncio.CancelledError:
+            if self._peer.has_ended and not self.connection.is_only:
+                raise  # the client has left; its turn goes on
             turn.session.cancel_turn(turn)
             end = await turn.ended
         if end.reason == "error":

@@ -92,6 +92,8 @@ class Version2(Dialect):
         try:
             return {"messageId": await asyncio.shield(turn.accepted)}
         except asyncio.CancelledError:
+            if self._peer.has_ended and not self.connection.is_only:
+                raise  # the client has left; its turn goes on
             if turn.session.cancel_turn(turn):
                 raise
             return {"messageId": await turn.accepted}
