@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from holdfast.errors import AuthRequired, RemoteError, UsageError
 
 if TYPE_CHECKING:
-    from holdfast.client import ClientSession, Connection, Listed
+    from holdfast.client import ClientSession, Connection, ListedSession
 
 AUTH_REQUIRED = AuthRequired.code
 
@@ -81,7 +81,7 @@ async def _named(connection: Connection, name: str, cwd: str) -> tuple[str, str]
     """Find a session by its id or by the beginning of it; give its id and its directory."""
     if not connection.can("list"):
         return name, cwd
-    found: list[Listed] = []
+    found: list[ListedSession] = []
     async for it in connection.sessions():
         if it.id == name:
             return it.id, it.cwd

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from holdfast.chat.opening import Start
     from holdfast.chat.screen import Candidate, Screen
-    from holdfast.client import ClientSession, Connection, Updates
+    from holdfast.client import ClientSession, Connection, UpdateStream
     from holdfast.model import Elicitation, Filled, Permission
     from holdfast.view.blocks import Block
 
@@ -60,7 +60,7 @@ class Talk:
         self._turn_over = asyncio.Event()
         self._seen = asyncio.Event()  # set whenever something was seen
         self._worth_coming_back = False
-        self._updates: Updates
+        self._updates: UpdateStream
 
     # What a screen asks
 
@@ -227,7 +227,7 @@ class Talk:
                 return
             session = self.session
 
-    async def _watch(self, updates: Updates) -> None:
+    async def _watch(self, updates: UpdateStream) -> None:
         since = time.monotonic()
         async for event in updates:
             if blocks := list(self.view.see(event)):

@@ -5,7 +5,7 @@ carrying the error to answer with. Parameters and results stay undecoded (`msgsp
 their type asks. Nothing here does input or output, or knows any method.
 """
 
-from holdfast.jsonrpc.decoding import decode, oversized
+from holdfast.jsonrpc.decoding import decode, oversized, salvaged
 from holdfast.jsonrpc.encoding import (
     encode_batch,
     encode_error,
@@ -50,4 +50,5 @@ __all__ = [
     "encode_request",
     "encode_result",
     "oversized",
+    "salvaged",
 ]

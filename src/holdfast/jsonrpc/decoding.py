@@ -178,6 +178,18 @@ def oversized(head: bytes, tail: bytes, limit: int) -> Invalid:
     return Invalid(_id(id_) if id_ else None, error, to_us=answer)
 
 
+def salvaged(line: bytes, malformed: Malformed) -> Malformed | Invalid:
+    """Return, for a line that is no JSON, the answer to a request of ours that it was meant to be, if it was one.
+
+    Whoever waits for that answer is told then, instead of waiting for ever.
+    """
+    found = oversized(line[:SALVAGED_BYTES], line[-SALVAGED_BYTES:], 0)
+    return Invalid(found.id, malformed.error, to_us=True) if found.to_us and found.id is not None else malformed
+
+
+SALVAGED_BYTES = 4_096
+
+
 def _deeper_than(depth: int, line: bytes) -> bool:
     """Say whether containers nest deeper than that, in time linear in the line, most of it in C."""
     bare = line.replace(rb"\\", b"").replace(rb"\"", b"").translate(_BRACKETS, _NEITHER_QUOTES_NOR_BRACKETS)

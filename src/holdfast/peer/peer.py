@@ -40,6 +40,7 @@ from holdfast.jsonrpc import (
     encode_request,
     encode_result,
     oversized,
+    salvaged,
 )
 from holdfast.peer.calls import BatchAnswer, Call, Entry, Pending
 from holdfast.peer.faults import CANCELLED, error_for
@@ -113,6 +114,9 @@ class Peer:
         self.routes = routes
         self.on_lost: Callable[[ConnectionLost], None] | None = None
         """Is told once that no answer will come any more, after all that came before it was handled."""
+        self.on_no_message: Callable[[bytes, str | None], None] | None = None
+        """Is told of a line that is no message and is not answered: its bytes, or the first of them where it is too
+        long, and, if it was meant to be one, why it could not be read."""
         self._answers_noise = answers_noise
         self._transport = transport
         self._limits = limits or Limits()
@@ -306,6 +310,8 @@ class Peer:
             else:
                 frame, seen = decode(line), line
             self._unread += len(seen)
+            if type(frame) is Malformed and not self._answers_noise:
+                frame = salvaged(seen, frame)
             if observers:
                 self._show("in", seen)
             if type(frame) is Notification and frame.method != CANCEL and frame.method not in urgent:
@@ -317,7 +323,7 @@ class Peer:
                 inbox.extend(Entry(it, answer) for it in frame.messages if not self._overtakes(it))
             elif type(frame) is Malformed or (type(frame) is Invalid and frame.id is None and not frame.to_us):
                 if not self._answers_noise:
-                    log.info("Something came that is no message: %r", seen[:200])
+                    self._pass_over(seen, frame, whole=type(line) is not Oversized)
                 elif seen.strip(b" \t\r"):  # a blank line says nothing
                     inbox.append(frame)
             elif not self._overtakes(frame):
@@ -333,6 +339,14 @@ class Peer:
             self._paused = True
             self._transport.pause()
         self._news.set()
+
+    def _pass_over(self, line: bytes, frame: Invalid | Malformed, *, whole: bool) -> None:
+        """Say that a line was no message. Programs print all sorts of things; what looks like JSON-RPC was meant."""
+        log.info("Something came that is no message: %r", line[:200])
+        if self.on_no_message is not None:
+            unreadable = type(frame) is Malformed or not whole
+            meant = unreadable and line.lstrip()[:1] in (b"{", b"[") and (b'"jsonrpc"' in line or b'"method"' in line)
+            self.on_no_message(line, frame.error.message if meant else None)
 
     def _overtakes(self, message: Message) -> bool:
         """See to what cannot wait for its turn; say whether nothing is left to do when that comes."""
@@ -438,10 +452,18 @@ class Peer:
                     self._awaited = None
             elif it.method in self.routes.urgent:
                 self._tell_at_once(it)
+            elif self.routes.notification_fallback is not None:
+                await self._tell_fallback(it, self.routes.notification_fallback)
             if not inbox or type(behind := inbox[0]) is not Notification:
                 return
             inbox.popleft()
             it = behind
+
+    async def _tell_fallback(self, it: Notification, tell: Callable[[Notification], Awaitable[None]]) -> None:
+        try:
+            await tell(it)
+        except Exception as e:  # noqa: BLE001
+            error_for(e, f"The notification {it.method}")
 
     def _tell_at_once(self, it: Notification) -> None:
         route = self.routes.urgent[it.method]
@@ -458,7 +480,10 @@ class Peer:
         pending = self._pending.pop(answer.id, None) if answer.id is not None else None
         if pending is None or pending.future.done():
             return  # an answer to nothing we asked (A5), or too late
-        outcome = answer.error if type(answer) is Invalid else answer.outcome
+        if type(answer) is Invalid:
+            pending.future.set_exception(InvalidAnswer(f"The answer cannot be read: {answer.error.message}"))
+            return
+        outcome = answer.outcome
         if type(outcome) is ErrorObject:
             pending.future.set_exception(RemoteError(outcome.code, outcome.message, _read_data(outcome)))
         else:

@@ -12,7 +12,7 @@ from holdfast.errors import InvalidParams
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holdfast.jsonrpc import Request
+    from holdfast.jsonrpc import Notification, Request
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Routes:
     fit are refused before the handler sees them. `Raw` takes them as they are.
     """
 
-    __slots__ = ("fallback", "notifications", "requests", "urgent")
+    __slots__ = ("fallback", "notification_fallback", "notifications", "requests", "urgent")
 
     def __init__(self, fallback: Fallback | None = None) -> None:
         self.requests: dict[str, RequestRoute] = {}
@@ -56,6 +56,8 @@ class Routes:
         self.urgent: dict[str, UrgentRoute] = {}
         self.fallback = fallback
         """Answers the requests that have no route; without it they get `MethodNotFound`."""
+        self.notification_fallback: Callable[[Notification], Awaitable[None]] | None = None
+        """Is told of the notifications that have no route; without it they are ignored."""
 
     def request(
         self,

@@ -18,7 +18,7 @@ from holdfast.errors import RemoteError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.client.connecting import ProtocolChoice
+    from holdfast.client.handshake import ProtocolChoice
 
 versions = pytest.mark.parametrize("protocol", [1, 2])
 

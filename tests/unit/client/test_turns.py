@@ -16,7 +16,7 @@ from holdfast.errors import ConnectionLost, RemoteError, UsageError
 
 if TYPE_CHECKING:
     from holdfast import ClientSession, Turn
-    from holdfast.client.connecting import ProtocolChoice
+    from holdfast.client.handshake import ProtocolChoice
     from holdfast.model import Permission
 
 versions = pytest.mark.parametrize("protocol", [1, 2])
@@ -224,7 +224,7 @@ async def test_a_session_that_is_closed_ends_its_turn(protocol: ProtocolChoice) 
     stage = Stage()
     async with holdfast.connect(stage.agent, protocol=protocol) as agent:
         session = await agent.new_session()
-        asking: asyncio.Task[Any] = asyncio.create_task(session.prompt("wait")._to_the_end())  # pyright: ignore[reportPrivateUsage]
+        asking: asyncio.Task[Any] = asyncio.create_task(session.prompt("wait")._run_to_end())  # pyright: ignore[reportPrivateUsage]
         await stage.gates.reached()
         await session.close()
         assert await asking == "cancelled"
