@@ -55,6 +55,31 @@ def test_a_conversation_as_one_has_it_every_day(protocol: str, tmp_path: Path) -
         assert COLOUR.search(window.scrollback("-e"))
 
 
+def test_a_command_that_failed_is_not_ticked_and_its_output_keeps_its_indent(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, columns=60, rows=40) as window:
+        window.shows("Chatty")
+        window.say("/exit 3")
+        window.shows("✗ Run a command · exit status 3")
+        screen = window.shows("ran")
+        rows = [row for row in screen.split("\n") if "aaaa" in row or "END" in row]
+        assert rows == [f"  {'a' * 58}", f"  {'a' * 58}", f"  {'a' * 34}END"]
+        window.say("/exit 0")
+        window.shows("✓ Run a command\n")
+
+
+def test_help_always_tells_the_keys(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, rows=60) as window:
+        window.shows("Holdfast demo")
+        window.say("/help")  # which the demo agent has, too
+        window.shows("Ctrl-C stops the turn; twice in a row, or Ctrl-D, leaves.")
+        window.shows("/chat:help lists the commands of the chat.")
+        window.shows("/think")
+    with chat(CHATTY, cwd=tmp_path, rows=60) as window:
+        window.shows("Chatty")
+        window.say("/help")
+        window.shows("Ctrl-C stops the turn; twice in a row, or Ctrl-D, leaves.")
+
+
 def test_keys_edit_complete_and_bring_back(tmp_path: Path) -> None:
     with chat("demo", cwd=tmp_path, rows=40) as window:
         window.shows("Holdfast demo")
@@ -197,6 +222,20 @@ def test_permission_is_given_by_a_key_that_means_it(tmp_path: Path) -> None:
         window.press("C-c")
         window.shows("— cancelled")
         window.shows_no_more("[y] Allow")
+
+
+@pytest.mark.requirement("P13")
+def test_nobody_agrees_to_what_is_not_shown(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, rows=50) as window:
+        window.shows("Chatty")
+        window.say("/risk")
+        window.shows("[y] Allow")
+        shown = "".join(window.scrollback().split())
+        assert "harmless;touchHIDDEN1" in shown  # the end of what is asked about
+        assert "harmless;touchHIDDEN2?" in shown  # and the end of the question
+        assert "(all of it stands above)" in " ".join(window.screen().split())
+        window.press("n")
+        window.shows("allowed: False")
 
 
 def test_forms_are_filled_in_field_by_field_and_without_colours_where_none_are_wanted(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.chat.paint import CALL_LINES, DIFF_LINES, Painter, spaced
+from holdfast.chat.paint import CALL_LINES, DIFF_LINES, Painter, needs_blank_line
+from holdfast.model import History, event_from
 from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
 from holdfast.view.entries import Part
 from holdfast.view.markdown_stream import MarkdownPart
+from holdfast.view.tool_calls import call_block
 
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -86,6 +88,50 @@ def test_a_tool_call_tells_its_state_and_what_it_has_shown() -> None:
     assert painted(replace(call, title="Read src/a.py:3"), cwd="/project")[0] == "✓ Read src/a.py:3"
 
 
+def test_a_command_that_failed_is_not_ticked() -> None:
+    call = Call("Run", "execute", "completed", exit_status="exit status 3")
+    assert painted(call) == ["✗ Run · exit status 3"]
+    assert painted(replace(call, exit_status="")) == ["✓ Run"]
+    assert painted(replace(call, status="cancelled", exit_status="signal 15")) == ["⊘ Run · cancelled · signal 15"]
+
+
+@pytest.mark.parametrize(
+    ("members", "failure"),
+    [
+        ({"rawOutput": {"exit_code": 3}}, "exit status 3"),
+        ({"rawOutput": {"exitCode": 3}}, "exit status 3"),
+        ({"_meta": {"terminal_exit": {"exit_code": 3, "signal": None}}}, "exit status 3"),
+        ({"rawOutput": {"exit_code": 0}}, ""),
+        ({"rawOutput": "exit_code 3"}, ""),
+        ({}, ""),
+    ],
+)
+def test_agents_of_version_1_say_how_a_command_ended_in_ways_of_their_own(members: Any, failure: str) -> None:
+    history = History()
+    history.apply(event_from({"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Run", **members}))
+    assert call_block(history, "c").exit_status == failure
+
+
+def test_output_that_is_too_wide_is_folded_under_its_indent() -> None:
+    wide = "  x" + "日" * 8 + "y z"
+    call = Call("Run", "", "completed", (), (Part("code", f"short\n{wide}"),))
+    lines = painted(call, 14)
+    assert lines == ["✓ Run", "  short", "    x日日日日", "  日日日日y z"]
+    assert "".join(line[2:] for line in lines[2:]) == wide
+    diff = Call("Edit", "", "completed", (), (Part("diff", f"@@ -1 +1 @@\n+{'n' * 20}", "f"),))
+    assert painted(diff, 14)[-2:] == [f"  +{'n' * 11}", f"  {'n' * 9}"]
+
+
+def test_of_a_call_that_is_shown_whole_nothing_is_left_out() -> None:
+    places = tuple(f"/p/{n}" for n in range(5))
+    call = Call("x" * 500, "", "pending", places)
+    assert "".join(painted(call, 80)).count("x") == 400
+    assert "…" in "".join(painted(call, 80)) and "2 more" in "".join(painted(call, 80))
+    whole = "".join("".join(painted(replace(call, whole=True), 80)).split())
+    assert whole.count("x") == 500
+    assert all(place in whole for place in places)
+
+
 def test_much_output_is_shortened_in_the_middle_unless_it_is_wanted_whole() -> None:
     call = Call("Run", "", "completed", (), (Part("code", "\n".join(map(str, range(100)))),))
     lines = painted(call)
@@ -143,8 +189,13 @@ def test_what_is_live_takes_no_more_than_its_room() -> None:
 
 def test_empty_lines_stand_between_what_does_not_belong_together() -> None:
     text, call, note = Said(MarkdownPart("x"), first=True), Call("c", "", "completed"), Note("n")
-    assert spaced(Prompt("p"), text) and spaced(text, call) and spaced(call, text) and spaced(text, text)
-    assert not spaced(call, call) and not spaced(note, note)
-    assert not spaced(text, Said(MarkdownPart("y"), first=False))
-    assert spaced(text, Said(MarkdownPart("y", gap=True), first=False))
-    assert not spaced(note, Shown(Part("code", "x")))
+    assert (
+        needs_blank_line(Prompt("p"), text)
+        and needs_blank_line(text, call)
+        and needs_blank_line(call, text)
+        and needs_blank_line(text, text)
+    )
+    assert not needs_blank_line(call, call) and not needs_blank_line(note, note)
+    assert not needs_blank_line(text, Said(MarkdownPart("y"), first=False))
+    assert needs_blank_line(text, Said(MarkdownPart("y", gap=True), first=False))
+    assert not needs_blank_line(note, Shown(Part("code", "x")))
