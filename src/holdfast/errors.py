@@ -168,7 +168,7 @@ class RemoteError(HoldfastError):
     """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
-        reason = _reason_in(data)
+        reason = reason_in(data)
         self.reason = "" if reason in message else reason
         super().__init__(f"{message} ({code}): {self.reason}" if self.reason else f"{message} ({code})")
         self.code = code
@@ -281,7 +281,7 @@ def _last_words(stderr: str, stdout: str) -> str:
     return "; " + "\n".join(quoted)
 
 
-def _reason_in(data: object) -> str:
+def reason_in(data: object) -> str:
     """Return what the data of an error says: a text in it where one is found, else all of it."""
     if data in (None, {}, []):
         return ""

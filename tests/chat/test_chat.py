@@ -355,6 +355,18 @@ def test_an_agent_of_somebody_else(tmp_path: Path) -> None:
         assert "To go on" not in window.scrollback()  # it cannot
 
 
+def test_why_something_failed_is_told(tmp_path: Path) -> None:
+    odd = (sys.executable, str(PROGRAMS / "odd_agent.py"))
+    with chat("--", *odd, cwd=tmp_path, rows=40) as window:
+        window.shows("/help lists keys and commands.")
+        window.say("explain")
+        window.shows("Internal error: The key has expired")
+    with chat("--", *odd, "dies talking", cwd=tmp_path, rows=40) as window:
+        window.shows("✗ The agent exited with status 4")
+        window.shows("Please log in first:")
+        assert window.status() == 1
+
+
 def test_the_picture_in_the_readme_is_of_a_real_chat(tmp_path: Path) -> None:
     script = ROOT / "docs" / "pictures" / "chat.py"
     subprocess.run((sys.executable, str(script), str(tmp_path / "chat.svg")), check=True, timeout=50)
