@@ -1,4 +1,4 @@
-"""`holdfast chat`: its part of the command line. What it does with it is in `holdfast.chat`, loaded when needed."""
+"""The command line of `holdfast chat`; the chat itself is in `holdfast.chat`, imported when needed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ command, behind `--`:
 
 
 class _Chat(click.Command):
-    """Keeps what stands behind `--` apart: it is a command of its own, not one of our files."""
+    """Keeps what stands behind `--` apart: the command of an agent, not one of our files."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the agent's command away from the rest."""
+        """Parse our own arguments, without the agent's command."""
         if "--" in args:
             at = args.index("--")
             ctx.meta[_COMMAND] = tuple(args[at + 1 :])
@@ -87,7 +87,7 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         raise click.UsageError("--continue and --resume name two sessions; choose one")
     from holdfast.chat.run_chat import run_chat  # noqa: PLC0415  (`--help` needs none of it)
     from holdfast.chat.settings import chat_settings  # noqa: PLC0415
-    from holdfast.cli.models import use_models  # noqa: PLC0415
+    from holdfast.cli.model_options import use_models  # noqa: PLC0415
 
     use_models("", cast("tuple[str, ...]", options["models"]), cast("str | None", options["base_url"]))
     protocol = cast("str", options["protocol"])
