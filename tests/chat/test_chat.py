@@ -287,7 +287,7 @@ def test_ten_thousand_lines_are_all_there_and_in_order(tmp_path: Path) -> None:
         window.say("/lines 10000")
         window.shows("all said")
         window.shows_no_more("working")
-        lines = [it for it in window.lines() if it.startswith("line ")]
+        lines = [line for line in window.lines() if line.startswith("line ")]
         assert lines == [f"line {n}" for n in range(10_000)]
 
 
@@ -298,21 +298,21 @@ def test_text_of_any_width_stays_whole(columns: int, tmp_path: Path) -> None:
         window.say("/wide")
         window.shows("22")
         window.shows_no_more("working")
-        lines = [it.rstrip() for it in window.screen().split("\n")]
+        lines = [line.rstrip() for line in window.screen().split("\n")]
         whole = "日本語の文字は二桁の幅があります。" * 4
-        first = next(n for n, it in enumerate(lines) if it.startswith("日本語"))
+        first = next(n for n, line in enumerate(lines) if line.startswith("日本語"))
         rows = lines[first : lines.index("", first)]
         assert "".join(rows) == whole
-        assert {len(it) for it in rows[:-1]} == {columns // 2}
-        assert any("👩" in it for it in lines)
+        assert {len(row) for row in rows[:-1]} == {columns // 2}
+        assert any("👩" in line for line in lines)
         if columns > 20:
-            table = [it for it in lines if re.fullmatch(r"(名前|東京|x) +(n|1|22)", it)]
+            table = [line for line in lines if re.fullmatch(r"(名前|東京|x) +(n|1|22)", line)]
             assert len(table) == 3
-            assert len({_columns(it.rpartition(" ")[0]) for it in table}) == 1
+            assert len({_columns(row.rpartition(" ")[0]) for row in table}) == 1
 
 
 def _columns(text: str) -> int:
-    return sum(2 if ord(it) > 0x2E80 else 1 for it in text)
+    return sum(2 if ord(character) > 0x2E80 else 1 for character in text)
 
 
 def test_a_terminal_that_can_do_nothing_will_do(tmp_path: Path) -> None:

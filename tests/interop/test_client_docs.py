@@ -17,9 +17,9 @@ from tests.support.schemas import ROOT
 import holdfast
 from holdfast.model import Elicitation, Permission
 
-EXAMPLES = [it.split("```", 1)[0] for it in (ROOT / "docs" / "client.md").read_text().split("```python\n")[1:]]
-WHOLE = [it for it in EXAMPLES if "asyncio.run" in it]
-PARTS = [it for it in EXAMPLES if "asyncio.run" not in it]
+EXAMPLES = [part.split("```", 1)[0] for part in (ROOT / "docs" / "client.md").read_text().split("```python\n")[1:]]
+WHOLE = [example for example in EXAMPLES if "asyncio.run" in example]
+PARTS = [example for example in EXAMPLES if "asyncio.run" not in example]
 
 
 @pytest.fixture(autouse=True)

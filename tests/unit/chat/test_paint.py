@@ -19,7 +19,7 @@ OURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def painted(block: Block, width: int = 40, **more: Any) -> list[str]:
-    return [OURS.sub("", it) for it in replace(Painter(width), **more).lines(block)]
+    return [OURS.sub("", line) for line in replace(Painter(width), **more).lines(block)]
 
 
 def markdown(text: str, width: int = 40) -> list[str]:
@@ -51,7 +51,7 @@ def test_markdown_is_laid_out(text: str, lines: list[str]) -> None:
 
 def test_lines_break_between_words_and_hang_under_their_marker() -> None:
     assert markdown("- one two three four", 12) == ["• one two", "  three four"]
-    assert all(len(it) <= 12 for it in markdown("word " * 30, 12))
+    assert all(len(line) <= 12 for line in markdown("word " * 30, 12))
     assert markdown("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
 
 
@@ -77,7 +77,7 @@ def test_code_in_several_parts_has_one_beginning_and_one_end() -> None:
 def test_thoughts_are_dim_and_stand_behind_a_line() -> None:
     block = Said(MarkdownPart("**Hm**\n\n- well"), first=True, thought=True)
     assert painted(block) == ["┊ Hm", "┊", "┊ • well"]
-    assert all("\x1b[2" in it for it in Painter(40).lines(block))
+    assert all("\x1b[2" in line for line in Painter(40).lines(block))
 
 
 def test_a_tool_call_tells_its_state_and_what_it_has_shown() -> None:
@@ -154,8 +154,10 @@ def test_a_diff_has_its_file_its_counts_and_its_colours() -> None:
 
 
 def test_a_plan_is_a_checklist() -> None:
-    steps = tuple(Part("step", f"do {it}", it) for it in ("completed", "in_progress", "pending", "cancelled", "odd"))
-    assert [it[:4] for it in painted(Plan(steps))] == ["[x] ", "[~] ", "[ ] ", "[-] ", "[ ] "]
+    steps = tuple(
+        Part("step", f"do {status}", status) for status in ("completed", "in_progress", "pending", "cancelled", "odd")
+    )
+    assert [line[:4] for line in painted(Plan(steps))] == ["[x] ", "[~] ", "[ ] ", "[-] ", "[ ] "]
 
 
 @pytest.mark.parametrize("unicode", [True, False])
@@ -181,8 +183,8 @@ def test_what_is_live_takes_no_more_than_its_room() -> None:
         Said(MarkdownPart("word " * 100), first=True),
         Call("Run", "", "in_progress", (), (Part("code", "y\n" * 50 + "z" * 99),)),
     ]
-    lines = [OURS.sub("", it) for it in Painter(20).live(blocks, 8)]
-    assert len(lines) == 8 and all(len(it) <= 20 for it in lines)
+    lines = [OURS.sub("", line) for line in Painter(20).live(blocks, 8)]
+    assert len(lines) == 8 and all(len(line) <= 20 for line in lines)
     assert lines[-1].strip("z ") == ""
     assert Painter(20).live(blocks, 0) == []
 

@@ -83,7 +83,7 @@ async def test_a_question_that_is_about_no_tool_call_leaves_none_behind(protocol
     async with holdfast.connect(asking, protocol=protocol, permissions="allow") as agent:
         session = await agent.new_session()
         assert await session.ask_text("go on") == "True"
-        assert [it.entity for it in session.history] == ["user_message", "agent_message"]
+        assert [entry.entity for entry in session.history] == ["user_message", "agent_message"]
         assert watched(agent, await agent.load(session.id)) == watched(agent, session)
 
 
@@ -127,4 +127,5 @@ async def test_a_session_that_was_resumed_has_no_past_but_a_present(protocol: Pr
         assert resumed.mode == "auto"
         await resumed.prompt("two")
         assert said(resumed.history) == [("user_message", "two"), ("agent_message", "two")]
-        assert [it[1] for it in said((await agent.load(session.id, tmp_path)).history)] == ["one", "one", "two", "two"]
+        loaded = await agent.load(session.id, tmp_path)
+        assert [text for _, text in said(loaded.history)] == ["one", "one", "two", "two"]

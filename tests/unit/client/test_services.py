@@ -59,13 +59,13 @@ async def test_permission_is_what_was_said_clearly(protocol: ProtocolChoice, ans
     async with holdfast.connect(demo_agent, protocol=protocol, permissions=permissions) as agent:
         session = await agent.new_session()
         await session.prompt("/ask")
-        (call,) = [it for it in session.history if it.entity == "tool_call_update"]
+        (call,) = [entry for entry in session.history if entry.entity == "tool_call_update"]
         assert call.members["status"] == status
         assert call.members["title"] == "Launch the rocket"
         for question in asked:
             assert question.title == "May I launch the rocket?"
             assert question.call["toolCallId"] == call.key
-            assert [it.kind for it in question.options] == [
+            assert [option.kind for option in question.options] == [
                 "allow_once",
                 "allow_always",
                 "reject_once",
@@ -155,10 +155,10 @@ async def test_a_form_that_nobody_said_they_would_fill_in_is_declined(version: s
 
 @pytest.mark.requirement("C11", "P9")
 async def test_files_are_read_and_written_in_the_sessions_directories_only(tmp_path: Path) -> None:
-    inside, more, outside = (tmp_path / it for it in ("inside", "more", "outside"))
-    for it in (inside, more, outside):
-        it.mkdir()
-        (it / "f").write_text("one\ntwo\nthree\n")
+    inside, more, outside = (tmp_path / name for name in ("inside", "more", "outside"))
+    for directory in (inside, more, outside):
+        directory.mkdir()
+        (directory / "f").write_text("one\ntwo\nthree\n")
     (inside / "link").symlink_to(outside)
     async with odd(files=True) as agent:
         session = await agent.new_session(inside)
