@@ -50,6 +50,7 @@ async def test_so_do_its_other_examples(capsys: pytest.CaptureFixture[str]) -> N
     printed = capsys.readouterr().out
     assert "agent_message_chunk Coun" in printed
     assert "That was that. Hello, Ada." in printed
+    assert names["frames"][0][0] == "out"
 
 
 async def test_so_does_the_example_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
