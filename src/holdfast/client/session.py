@@ -91,8 +91,7 @@ class ClientSession:
         if self._error is not None:
             raise self._error.with_traceback(None)
         if (tracker := self._running_turn()) is not None:
-            self._stop(tracker)
-            await self._wait_for_end(tracker)
+            await self._stop_and_wait(tracker)
         elif self.running:
             self._connection.peer.notify("session/cancel", {"sessionId": self.id})
 
@@ -181,10 +180,9 @@ class ClientSession:
             return
         deadline = asyncio.get_running_loop().time() + PATIENCE
         if (tracker := self._running_turn()) is not None:
-            self._stop(tracker)
-            deadline = tracker.stop_deadline or deadline
             with suppress(UsageError):
-                await self._wait_for_end(tracker)
+                await self._stop_and_wait(tracker)
+            deadline = tracker.stop_deadline or deadline
         await self._connection.close_session(self, deadline)
 
     # For the connection and the turns
@@ -262,7 +260,7 @@ class ClientSession:
                 raise UsageError(
                     "a turn of this session is running: go to its end, leave it, or `await session.cancel()` first"
                 )
-            await self._wait_for_end(tracker)
+            await self._stop_and_wait(tracker)
 
     async def begin(self, params: Update) -> TurnTracker:
         """Begin a turn."""
@@ -277,7 +275,7 @@ class ClientSession:
         """Cancel a turn that nobody follows any more, and wait for its end."""
         self.abandon(tracker)
         with suppress(UsageError):
-            await self._wait_for_end(tracker)
+            await self._stop_and_wait(tracker)
 
     def abandon(self, tracker: TurnTracker) -> None:
         """Cancel a turn that nobody follows any more."""
@@ -316,8 +314,9 @@ class ClientSession:
         for ask in self.asks:
             ask.withdraw()
 
-    async def _wait_for_end(self, tracker: TurnTracker) -> None:
-        """Wait for the end of a turn that was asked to stop; all who wait for it share one deadline."""
+    async def _stop_and_wait(self, tracker: TurnTracker) -> None:
+        """Ask a turn to stop and wait for its end; whoever waits for it, and how often, there is one deadline."""
+        self._stop(tracker)
         try:
             async with asyncio.timeout_at(tracker.stop_deadline):
                 await asyncio.shield(tracker.ended)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 OUTPUT_BYTES = 8_192
 """How much of what a process wrote last, to stderr and to stdout, is kept."""
 
+QUOTED_BYTES = 500
+"""How much of a single line of stdout is kept."""
+
 
 async def spawn(
     *command: str,
@@ -76,7 +79,7 @@ class ProcessTransport(PipeTransport):
 
     def keep_output(self, line: bytes) -> None:
         """Keep a line of stdout that was no message, to be quoted if the process exits."""
-        self._stdout.add(line[:OUTPUT_BYTES] + b"\n")
+        self._stdout.add(line[:QUOTED_BYTES] + b"\n")
 
     async def wait(self) -> int:
         """Wait until the process has exited and give its status; 128 + n means signal n, as in a shell."""
