@@ -11,6 +11,7 @@
     │   ├── MethodNotFound      -32601
     │   ├── InvalidParams       -32602
     │   ├── InternalError       -32603  our fault, said without internals
+    │   │   ├── MessageTooLarge   what we would have to send is longer than a line may be
     │   │   ├── ModelFailed       …or that of the model behind the agent, or of its provider
     │   │   └── StoreError        the store cannot do it
     │   │       ├── StoreFull       …for want of space
@@ -106,6 +107,15 @@ class InternalError(RequestError):
     """We failed. The message is safe to show; the details are in our log."""
 
     code = -32603
+
+
+class MessageTooLarge(InternalError):
+    """A message of ours would be longer than a line may be (A4); nothing of it was sent."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"The message is too large: it has {size} bytes, a line may have {limit}")
+        self.size = size
+        self.limit = limit
 
 
 class ModelFailed(InternalError):

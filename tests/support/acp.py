@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.model import History, event_from
-from holdfast.peer import Limits as PeerLimits
+from holdfast.peer import PeerLimits
 from holdfast.server import Connection, Host
 from holdfast.transport import memory_pair, spawn
 from tests.support.links import PATIENCE

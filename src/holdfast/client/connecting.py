@@ -11,7 +11,7 @@ from holdfast.client.connection import Connection
 from holdfast.client.handshake import ClientInfo, negotiate
 from holdfast.client.services import Services
 from holdfast.errors import StartTimeout, UsageError
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from holdfast.client.dialect import Dialect
     from holdfast.client.handshake import ProtocolChoice
     from holdfast.client.services import OnNotification, OnRequest, Permissions, Questions
+    from holdfast.peer import DroppedLine
     from holdfast.transport import ProcessTransport, Transport
 
-LIMITS = Limits(linger=0.1, end_grace=1.0, flush=0.3)
+LIMITS = PeerLimits(linger=0.1, end_grace=1.0, flush=0.3)
 
 EXIT_SECONDS = 2.0
 """An agent has so many seconds to exit once its input has ended, and as many again once it is asked to terminate."""
@@ -92,13 +93,13 @@ async def connect(
     peer = Peer(link.transport, Routes(), limits=LIMITS, answers_noise=False)
     connection: Connection | None = None
 
-    def no_message(line: bytes, reason: str | None) -> None:
+    def dropped(line: DroppedLine) -> None:
         if link.process is not None:
-            link.process.keep_output(line)
-        if reason is not None and connection is not None:
-            connection.unreadable(line, reason)
+            link.process.keep_output(line.head)
+        if line.was_message and connection is not None:
+            connection.unreadable(line.head, line.reason)
 
-    peer.on_no_message = no_message
+    peer.on_dropped_line = dropped
     if on_frame is not None:
         peer.observe(on_frame)
     running = asyncio.get_running_loop().create_task(peer.run(), name="connection to an agent")

@@ -266,8 +266,9 @@ class ClientSession:
         """Begin a turn."""
         await self.settle()
         self._check_open()
+        prompt = self.lifting.said(params["prompt"])
         tracker = self._tracker = TurnTracker(self._connection.peer, self.lifting, params)
-        self.apply(self.lifting.said(params["prompt"]))
+        self.apply(prompt)
         self._connection.own(tracker.run(self.apply), f"turn of {self.id}")
         return tracker
 

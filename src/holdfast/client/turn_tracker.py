@@ -87,7 +87,7 @@ class TurnTracker:
             self.stop_reason = "cancelled" if cancelled else "error"
             failure: Update = {"code": e.code, "message": e.message}
             apply(self._lifting.failed(self.stop_reason, failure if e.data is None else {**failure, "data": e.data}))
-        except ConnectionLost as e:
+        except Exception as e:  # noqa: BLE001  (the agent is gone, or the prompt cannot be encoded: the caller is told)
             error = e
         except asyncio.CancelledError:
             error = ConnectionLost("the connection was closed")

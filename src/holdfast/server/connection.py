@@ -11,7 +11,7 @@ from holdfast.peer import Peer, Routes
 
 if TYPE_CHECKING:
     from holdfast.jsonrpc import Request
-    from holdfast.peer import Limits
+    from holdfast.peer import PeerLimits
     from holdfast.server.host import Host
     from holdfast.transport import Transport
 
@@ -45,7 +45,7 @@ class Dialect(Protocol):
 class Connection:
     """One client's connection to a host."""
 
-    def __init__(self, host: Host, transport: Transport, *, limits: Limits | None = None) -> None:
+    def __init__(self, host: Host, transport: Transport, *, limits: PeerLimits | None = None) -> None:
         self.host = host
         self.peer = Peer(transport, self._first_routes(), limits=limits)
         self._dialect: Dialect | None = None

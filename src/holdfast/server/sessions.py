@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from holdfast.agent.equipment import Equipment, troubles
@@ -197,7 +197,7 @@ class Sessions:
 
     def _after_answer(self, step: Callable[[LiveSession], None], session: LiveSession) -> None:
         """Do something when the request at hand has been answered."""
-        asyncio.get_running_loop().call_soon(step, session)
+        self._peer.after_answer(partial(step, session))
 
     def _follow_new(self, session: LiveSession) -> None:
         self._attach(session)

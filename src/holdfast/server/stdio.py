@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.peer import Limits
+from holdfast.peer import PeerLimits
 from holdfast.server.connection import Connection
 from holdfast.transport import open_stdio
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # These and the rest, one after the other, stay below two seconds (A11).
-LIMITS = Limits(linger=0.2, end_grace=0.3, flush=0.3)
+LIMITS = PeerLimits(linger=0.2, end_grace=0.3, flush=0.3)
 REST = 0.95
 """How long it may take then to end and store turns, to call hooks and to stop MCP servers."""
 GRACE = 0.4

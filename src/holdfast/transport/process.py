@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.children import start
 from holdfast.errors import ProcessExited
-from holdfast.transport.descriptors import open_input
+from holdfast.transport.descriptors import PipeTransport, open_input
 from holdfast.transport.lines import MAX_LINE_BYTES
-from holdfast.transport.pipes import PipeTransport
 
 if TYPE_CHECKING:
     import asyncio
@@ -82,7 +81,7 @@ class ProcessTransport(PipeTransport):
         self._stdout.add(line[:QUOTED_BYTES] + b"\n")
 
     async def wait(self) -> int:
-        """Wait until the process has exited and give its status; 128 + n means signal n, as in a shell."""
+        """Wait until the process has exited; return its status, where 128 + n means signal n, as in a shell."""
         await self._child.wait()
         assert self._child.returncode is not None
         return self._child.returncode
@@ -90,10 +89,10 @@ class ProcessTransport(PipeTransport):
     def end_input(self, reason: ConnectionLost | None = None) -> None:
         """Tell the receiver that the process ended, and how: the status is there a moment after its output ends."""
         if self._farewell is None and not self._ended:
-            self._farewell = self._loop.create_task(self._say_how_it_ended(reason), name=f"end of {self._child.name}")
+            self._farewell = self._loop.create_task(self._tell_how_it_ended(reason), name=f"end of {self._child.name}")
 
     async def close(self, flush_for: float) -> None:
-        """Flush, close the process's stdin, and see to it that it ends."""
+        """Flush, close the process's stdin, and end the process."""
         if self._closed:
             return
         if self._farewell is not None:
@@ -110,10 +109,10 @@ class ProcessTransport(PipeTransport):
         await self._child.wait()
 
     def _stop_reading(self) -> None:
-        """Read on to nowhere: a process that says its last words to a closed pipe may die of it, its work unsaved."""
+        """Read on and drop what comes: a process that writes to a closed pipe may die of that, its work unsaved."""
         self._input.resume()
 
-    async def _say_how_it_ended(self, reason: ConnectionLost | None) -> None:
+    async def _tell_how_it_ended(self, reason: ConnectionLost | None) -> None:
         if await self._child.wait(1.0) or reason is None:
             reason = ProcessExited(self._child.name, self._child.returncode, self.stderr, self.stdout)
         super().end_input(reason)

@@ -87,6 +87,14 @@ async def test_a_prompt_that_is_refused_raises(protocol: ProtocolChoice) -> None
         assert await session.ask_text("fine") == "fine: done"
 
 
+async def test_a_prompt_that_cannot_be_sent_raises(protocol: ProtocolChoice) -> None:
+    async with holdfast.connect(Stage().agent, protocol=protocol) as agent:
+        session = await agent.new_session()
+        with pytest.raises(TypeError):
+            await session.prompt([{"type": "text", "text": object()}])
+        assert await session.ask_text("fine") == "fine: done"
+
+
 @pytest.mark.requirement("C5")
 async def test_leaving_the_loop_cancels_the_turn_and_the_next_one_waits_for_that(protocol: ProtocolChoice) -> None:
     stage = Stage()
