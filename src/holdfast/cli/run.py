@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.agent.port import AuthorAgent
-from holdfast.cli.loading import load_agent
-from holdfast.cli.models import use_models
+from holdfast.cli.load_agent import load_agent
+from holdfast.cli.model_options import use_models
 from holdfast.errors import UsageError
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio

@@ -26,6 +26,7 @@ from holdfast.jsonrpc.messages import (
     encode_request,
     encode_result,
     oversized,
+    salvaged,
 )
 
 __all__ = [
@@ -49,4 +50,5 @@ __all__ = [
     "encode_request",
     "encode_result",
     "oversized",
+    "salvaged",
 ]

@@ -300,6 +300,19 @@ def oversized(head: bytes, tail: bytes, limit: int) -> Invalid:
     return Invalid(None if ends.id is None else _id(ends.id), error, ends.is_response)
 
 
+def salvaged(line: bytes, malformed: Malformed) -> Malformed | Invalid:
+    """Return, for a line that is no JSON, the response to a request of ours that it was meant to be, if it was one.
+
+    Whoever waits for that response is told then, instead of waiting for ever.
+    """
+    ends = read_ends(line[:END_BYTES], line[-END_BYTES:])
+    id_ = _id(ends.id) if ends.is_response and ends.id is not None else None
+    return malformed if id_ is None else Invalid(id_, malformed.error, to_us=True)
+
+
+END_BYTES = 4_096
+
+
 def _malformed(reason: str) -> Malformed:
     return Malformed(ErrorObject(ParseError.code, reason))
 

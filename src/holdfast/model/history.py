@@ -224,12 +224,6 @@ class History:
         for entry in self:
             yield from entry.updates()
 
-    def markdown(self) -> str:
-        """Write it to be read."""
-        from holdfast.view.transcript import markdown  # noqa: PLC0415  (an agent never needs it)
-
-        return markdown(self)
-
     def _entry(self, entity: str, key: str) -> Entry:
         entry = self._entries.get((entity, key))
         if entry is None:

@@ -5,7 +5,7 @@ both directions, bounded memory. It knows no method but `$/cancel_request`; `Rou
 """
 
 from holdfast.peer.limits import PeerLimits
-from holdfast.peer.peer import Peer
+from holdfast.peer.peer import DroppedLine, Peer
 from holdfast.peer.routes import Routes
 
-__all__ = ["Peer", "PeerLimits", "Routes"]
+__all__ = ["DroppedLine", "Peer", "PeerLimits", "Routes"]

@@ -97,7 +97,10 @@ class OutgoingRequests:
         waiting = None if answer.id is None else self._waiting.pop(answer.id, None)
         if waiting is None or waiting.future.done():
             return
-        outcome = answer.error if type(answer) is Invalid else answer.outcome
+        if type(answer) is Invalid:
+            waiting.future.set_exception(InvalidAnswer(f"The answer cannot be read: {answer.error.message}"))
+            return
+        outcome = answer.outcome
         if type(outcome) is ErrorObject:
             waiting.future.set_exception(RemoteError(outcome.code, outcome.message, _read_data(outcome)))
         else:

@@ -38,6 +38,7 @@ from holdfast.jsonrpc import (
     encode_error,
     encode_notification,
     oversized,
+    salvaged,
 )
 from holdfast.peer.faults import CANCELLED, error_for
 from holdfast.peer.incoming import BatchAnswer, IncomingRequest, IncomingRequests, fitting, handled, read_params
@@ -46,7 +47,7 @@ from holdfast.peer.outgoing import CANCEL, CancelParams, OutgoingRequests
 from holdfast.transport import Oversized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from types import TracebackType
 
     from holdfast.peer.routes import Routes
@@ -59,8 +60,8 @@ T = TypeVar("T")
 FRAME_BYTES = 256
 """What a frame costs while it waits, beside its bytes: a flood of empty ones is a flood too."""
 
-SHOWN_BYTES = 200
-"""So much of a dropped line is shown to whoever is told of it."""
+HEAD_BYTES = 4_096
+"""So much of a dropped line, the beginning of it, is shown to whoever is told of it."""
 
 Observer: TypeAlias = "Callable[[Literal['in', 'out'], bytes], None]"
 
@@ -74,6 +75,18 @@ class _Entry(NamedTuple):
 
     message: Message
     batch: BatchAnswer
+
+
+@final
+class DroppedLine(NamedTuple):
+    """A line that was neither handled nor answered."""
+
+    reason: str
+    size: int
+    head: bytes
+    """Its first bytes."""
+    was_message: bool
+    """Whether it was meant to be a message, and could not be read; programs print all sorts of things."""
 
 
 class Peer:
@@ -96,8 +109,8 @@ class Peer:
         """How long a line may be, in bytes: what they send, and what we send (A4)."""
         self.on_lost: Callable[[ConnectionLost], None] | None = None
         """Is called once when no answer will come any more, after all that came before was handled."""
-        self.on_dropped_line: Callable[[str, int], None] | None = None
-        """Is called with the reason and the size of a line that was neither handled nor answered (A4)."""
+        self.on_dropped_line: Callable[[DroppedLine], None] | None = None
+        """Is called with every line that was neither handled nor answered (A4)."""
         self._answers_noise = answers_noise
         self._transport = transport
         self._limits = limits or PeerLimits()
@@ -292,6 +305,8 @@ class Peer:
                 frame, seen = oversized(line.head, line.tail, line.limit), line.head
             else:
                 frame, seen = decode(line), line
+            if type(frame) is Malformed and not self._answers_noise:
+                frame = salvaged(seen, frame)
             unread += len(seen)
             if observers:
                 self._show("in", seen)
@@ -356,13 +371,16 @@ class Peer:
         if self._answers_noise and not (type(frame) is Invalid and frame.to_us):
             self._inbox.append(frame)
             return
-        reason = f"{frame.error.message}: {seen[:SHOWN_BYTES].decode(errors='replace')!r}"
+        unreadable = type(frame) is Malformed or type(line) is Oversized or (type(frame) is Invalid and frame.to_us)
         size = line.size if type(line) is Oversized else len(line)
+        dropped = DroppedLine(
+            frame.error.message, size, seen[:HEAD_BYTES], unreadable and _looks_like_message(seen[:HEAD_BYTES])
+        )
         if self.on_dropped_line is None:
-            log.warning("A line of %d bytes was dropped: %s", size, reason)
+            log.warning("A line of %d bytes was dropped (%s): %r", size, dropped.reason, dropped.head[:200])
             return
         try:
-            self.on_dropped_line(reason, size)
+            self.on_dropped_line(dropped)
         except Exception:
             log.exception("Whoever is told of dropped lines failed")
 
@@ -456,7 +474,7 @@ class Peer:
         inbox = self._inbox
         notification = first
         while True:
-            route = self.routes.notification_route(notification.method)
+            route = self.routes.notifications.get(notification.method)
             if route is not None:
                 self._blocking = notification
                 _set_handled(notification)
@@ -474,10 +492,20 @@ class Peer:
                     self._blocking = None
             elif notification.method in self.routes.urgent:
                 self._notify_at_once(notification)
+            elif self.routes.notification_fallback is not None:
+                await self._notify_fallback(notification, self.routes.notification_fallback)
             if not inbox or type(behind := inbox[0]) is not Notification:
                 return
             inbox.popleft()
             notification = behind
+
+    async def _notify_fallback(
+        self, notification: Notification, handle: Callable[[Notification], Awaitable[None]]
+    ) -> None:
+        try:
+            await handle(notification)
+        except Exception as e:  # noqa: BLE001
+            error_for(e, f"The notification {notification.method}")
 
     def _notify_at_once(self, notification: Notification) -> None:
         route = self.routes.urgent[notification.method]
@@ -487,3 +515,9 @@ class Peer:
             raise
         except BaseException as e:  # noqa: BLE001
             error_for(e, f"The notification {notification.method}")
+
+
+def _looks_like_message(head: bytes) -> bool:
+    """Return whether a line that could not be read was meant to be JSON-RPC."""
+    names = (b'"jsonrpc"', b'"method"', b'"result"', b'"error"')
+    return head.lstrip()[:1] in (b"{", b"[") and any(name in head for name in names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -11,7 +10,7 @@ from msgspec import Raw
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holdfast.jsonrpc import Request
+    from holdfast.jsonrpc import Notification, Request
 
 T = TypeVar("T")
 
@@ -59,15 +58,8 @@ class Routes:
         self.urgent: dict[str, UrgentRoute] = {}
         self.fallback = fallback
         """Answers the requests that have no route; without it they get `MethodNotFound`."""
-        self.notification_fallback: NotificationFallback | None = None
-        """Handles the notifications that have no route; without it they are ignored."""
-
-    def notification_route(self, method: str) -> NotificationRoute | None:
-        """Return what handles a notification in its place among the others."""
-        route = self.notifications.get(method)
-        if route is None and self.notification_fallback is not None and method not in self.urgent:
-            return NotificationRoute(partial(self.notification_fallback, method), None)
-        return route
+        self.notification_fallback: Callable[[Notification], Awaitable[None]] | None = None
+        """Is told of the notifications that have no route; without it they are ignored."""
 
     def request(
         self,

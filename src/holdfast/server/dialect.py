@@ -30,10 +30,8 @@ from holdfast.tracing import note_trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from msgspec import Raw
-
     from holdfast.engine import LiveSession, LiveTurn
-    from holdfast.jsonrpc import Request
+    from holdfast.jsonrpc import Notification, Request
     from holdfast.mcp import Server
     from holdfast.model import SessionInfo, Update
     from holdfast.server.attached_client import Lowering, QuestionForms
@@ -228,11 +226,11 @@ class Dialect:
         params = None if request.params is None else msgspec.json.decode(request.params)
         return await self.connection.host.port.request(request.method, params, self.connection)
 
-    async def _other_notification(self, method: str, params: Raw) -> None:
+    async def _other_notification(self, notification: Notification) -> None:
         """Let the agent know of what the protocol does not define."""
-        if not method.startswith("$/"):
-            decoded = msgspec.json.decode(params) if params else None
-            await self.connection.host.port.notify(method, decoded, self.connection)
+        if not notification.method.startswith("$/"):
+            params = None if notification.params is None else msgspec.json.decode(notification.params)
+            await self.connection.host.port.notify(notification.method, params, self.connection)
 
     # Talking
 

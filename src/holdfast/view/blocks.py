@@ -46,6 +46,8 @@ class Call:
     parts: tuple[Part, ...] = ()
     whole: bool = False
     """Whether it is shown to its last line."""
+    exit_status: str = ""
+    """How the command it ran has failed, if it ran one and that failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.errors import reason_in
 from holdfast.model import History, event_from
 from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
 from holdfast.view.entries import view_entry
@@ -91,7 +92,7 @@ class LiveView:
             yield from self.finish()
             if not self._told_end:
                 error = cast("Update", update.get("error") or {})
-                yield from _ended(update.get("stopReason"), error.get("message"))
+                yield from _ended(update.get("stopReason"), _error_text(error))
             self._told_end = False
         elif kind == "_holdfast/turn_end":  # the same, in the words that are stored
             yield from self.finish()
@@ -246,6 +247,12 @@ def _notice(update: Update) -> Note:
     severity = update.get("severity")
     tone = "error" if severity == "error" else "warning" if severity == "warning" else "info"
     return Note(str(update.get("title") or ""), str(update.get("description") or ""), tone)
+
+
+def _error_text(error: Update) -> str:
+    """Return the message of an error, and the reason that many agents give in its data."""
+    message, reason = str(error.get("message") or ""), reason_in(error.get("data"))
+    return message if reason in message else f"{message}: {reason}"
 
 
 def _ended(reason: Any, error: Any) -> Iterator[Note]:

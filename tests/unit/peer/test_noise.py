@@ -8,7 +8,7 @@ import pytest
 from tests.support.feed import FeedTransport
 
 from holdfast.errors import ConnectionLost
-from holdfast.peer import Peer, Routes
+from holdfast.peer import DroppedLine, Peer, Routes
 
 NOISE = [b"Loading model\xe2\x80\xa6", b"", b"\xff\xfe", b"42", b"null", b'{"level":"info"}', b"[]", b'"text"']
 
@@ -37,9 +37,9 @@ async def test_what_is_no_message_is_answered_only_by_a_peer_that_should(answers
 @pytest.mark.requirement("A4")
 async def test_whoever_listens_is_told_of_every_line_that_is_dropped_and_of_no_other() -> None:
     transport = FeedTransport(limit=100)
-    dropped: list[tuple[str, int]] = []
+    dropped: list[DroppedLine] = []
     peer = Peer(transport, Routes(), answers_noise=False)
-    peer.on_dropped_line = lambda reason, size: dropped.append((reason, size))
+    peer.on_dropped_line = dropped.append
     async with peer:
         await asyncio.sleep(0)
         for line in NOISE:
@@ -56,31 +56,32 @@ async def test_whoever_listens_is_told_of_every_line_that_is_dropped_and_of_no_o
         transport.feed(b"".join(line + b"\n" for line in handled))
         for _ in range(20):
             await asyncio.sleep(0)
-    assert [size for _, size in dropped] == [len(line) for line in NOISE + LOST if line]
-    reasons = [reason for reason, _ in dropped]
-    assert "Loading model\u2026" in reasons[0]
+    assert [line.size for line in dropped] == [len(line) for line in NOISE + LOST if line]
+    reasons = [line.reason for line in dropped]
+    assert dropped[0].head == NOISE[0]
     assert "UTF-8" in reasons[1]
     assert "100 bytes" in reasons[-3]
     assert "100 bytes" in reasons[-2]
-    assert all(len(reason) < 500 for reason in reasons)
+    assert [line.was_message for line in dropped] == [*([False] * (len(dropped) - 3)), True, True, True]
+    assert all(len(line.head) <= 4_096 for line in dropped)
 
 
 @pytest.mark.requirement("A4")
 async def test_an_endless_line_is_told_of_with_its_whole_size() -> None:
     transport = FeedTransport(limit=10_000)
-    dropped: list[int] = []
+    dropped: list[DroppedLine] = []
     peer = Peer(transport, Routes(), answers_noise=False)
-    peer.on_dropped_line = lambda _, size: dropped.append(size)
+    peer.on_dropped_line = dropped.append
     async with peer:
         await asyncio.sleep(0)
         for _ in range(1_000):
             transport.feed(b"x" * 1_000)
         transport.feed(b"\n")
-    assert dropped == [1_000_000]
+    assert [line.size for line in dropped] == [1_000_000]
 
 
 async def test_whoever_fails_when_told_of_a_dropped_line_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(_reason: str, _size: int) -> None:
+    def fail(_: DroppedLine) -> None:
         raise RuntimeError("it failed")
 
     transport = FeedTransport()

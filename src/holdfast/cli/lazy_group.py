@@ -1,4 +1,4 @@
-"""Commands that are loaded when they are used. A group knows of each only its name, its home and one line of help."""
+"""Commands that are imported when they are used. A group knows the name, the module and one line of help of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LazyCommand(click.Command):
-    """Stands for a command until it is used."""
+    """A command that is imported when it is used."""
 
     def __init__(self, name: str, home: str, short_help: str) -> None:
         super().__init__(name, short_help=short_help, add_help_option=False)
@@ -21,7 +21,7 @@ class LazyCommand(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Begin to use it."""
+        """Import the command and return its context."""
         module, _, name = self._home.partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command.make_context(info_name, args, parent=parent, **extra)
@@ -31,10 +31,10 @@ class LazyGroup(click.Group):
     """A group of such commands, in the order in which they are named: ``name: (home, help)``."""
 
     def __init__(self, name: str | None = None, *, lazy: Mapping[str, tuple[str, str]], **attrs: Any) -> None:
-        commands: dict[str, click.Command] = {it: LazyCommand(it, *about) for it, about in lazy.items()}
+        commands: dict[str, click.Command] = {command: LazyCommand(command, *about) for command, about in lazy.items()}
         super().__init__(name, commands, **attrs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the names in their order."""
+        """Return the names in their order."""
         del ctx
         return list(self.commands)

@@ -1,4 +1,4 @@
-"""A terminal: what is finished scrolls by, and below it a small part stays alive.
+"""`TerminalScreen`: what is finished scrolls by, and below it a small part stays alive.
 
 Nothing takes the whole screen. What is finished is printed once, above; the lower part is drawn again whenever
 something changes: what is not finished, what is being done, a question or the line that is edited, one line of status.
@@ -24,8 +24,8 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
 from holdfast.chat.keyboard import Keyboard
-from holdfast.chat.output import REFLOWS, TerminalOutput
-from holdfast.chat.paint import Painter, spaced
+from holdfast.chat.paint import Painter, needs_blank_line
+from holdfast.chat.terminal_output import REFLOWS, TerminalOutput
 from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -37,19 +37,18 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
 
     from holdfast.chat.paint import Colours
-    from holdfast.chat.screen import Ask, Field, Outlook
+    from holdfast.chat.screen import KeyQuestion, LineQuestion, ScreenDelegate
     from holdfast.view.blocks import Block
 
 FRAME = 1 / 25
-"""The screen is drawn so often at most, in seconds."""
+"""The screen is not drawn again for so many seconds."""
 TICK = 0.2
 ESCAPE = 0.1
-"""Escape is a key of its own if nothing follows it for so long."""
+"""Escape is a key of its own if nothing follows it for so many seconds."""
 LIVE_LINES = 12
 """What is live takes no more: where a terminal becomes lower than what is drawn, the rest stays in the scrollback."""
 WAITING = 3
-"""So many of the things that wait to be said are shown."""
-MAX_QUESTION = 300
+"""So many of the prompts that wait are shown."""
 BLOCKS = 200
 """So many blocks are painted at once before keys are looked at again."""
 
@@ -67,14 +66,14 @@ _COLOURS = {
 }  # fmt: skip
 
 
-class Terminal:
-    """See the module."""
+class TerminalScreen:
+    """A `Screen` in a terminal; see the module."""
 
     interactive = True
 
     def __init__(
         self,
-        outlook: Outlook,
+        delegate: ScreenDelegate,
         stdout: TextIO,
         *,
         input: Input | None = None,
@@ -83,12 +82,12 @@ class Terminal:
         cwd: str = "",
         history: History | None = None,
     ) -> None:
-        self._outlook = outlook
+        self._delegate = delegate
         self._colours: Colours = colours
         self._unicode = unicode
         self._cwd = cwd
         self._output = TerminalOutput.over(stdout)
-        self._keyboard = Keyboard(outlook, self.changed, history)
+        self._keyboard = Keyboard(delegate, self.changed, history)
         self.left = self._keyboard.left
         self._pending: deque[Block] = deque()
         self._before: Block | None = None
@@ -115,20 +114,20 @@ class Terminal:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Have the keys and the lower part of the terminal; print what is left at the end."""
+        """Read keys and draw while the block runs; print what is left at its end."""
         app = asyncio.create_task(self._app.run_async(handle_sigint=False, set_exception_handler=False), name="keys")
         app.add_done_callback(lambda _: self.leave())
         drawing = [
             asyncio.create_task(self._frames(), name="frames"),
             asyncio.create_task(self._ticks(), name="ticks"),
         ]
-        for it in drawing:
-            it.add_done_callback(lambda _: self.leave())
+        for task in drawing:
+            task.add_done_callback(lambda _: self.leave())
         try:
             yield
         finally:
-            for it in drawing:
-                it.cancel()
+            for task in drawing:
+                task.cancel()
             await asyncio.wait(drawing)
             if self._app.is_running and not self._app.is_done:
                 self._app.exit()
@@ -138,9 +137,9 @@ class Terminal:
                 self._output.release()
                 self._output.write_raw(self._painted(len(self._pending)))
                 self._output.flush()
-            for it in drawing:
-                if not it.cancelled():
-                    it.result()  # a mistake of ours: it must not go unseen
+            for task in drawing:
+                if not task.cancelled():
+                    task.result()  # a mistake of ours: it must not go unseen
 
     # What a screen does
 
@@ -150,24 +149,24 @@ class Terminal:
         self._dirty.set()
 
     def changed(self) -> None:
-        """Look again."""
+        """Draw again what may change."""
         self._dirty.set()
 
     async def read(self) -> str | None:
-        """Wait for what the user says."""
+        """Wait for the next prompt."""
         return await self._keyboard.read()
 
     def take_back(self) -> None:
-        """Give what was said and not read yet back to be edited."""
+        """Put prompts that were not read yet back into the edited line."""
         self._keyboard.take_back()
 
-    async def choose(self, ask: Ask) -> str | None:
+    async def ask_key(self, question: KeyQuestion) -> str | None:
         """Ask for a key."""
-        return await self._keyboard.choose(ask)
+        return await self._keyboard.ask_key(question)
 
-    async def fill(self, field: Field) -> str | None:
+    async def ask_line(self, question: LineQuestion) -> str | None:
         """Ask for a line."""
-        return await self._keyboard.fill(field)
+        return await self._keyboard.ask_line(question)
 
     def leave(self) -> None:
         """Read nothing more."""
@@ -191,7 +190,7 @@ class Terminal:
     async def _ticks(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            if self._outlook.busy():
+            if self._delegate.busy():
                 self._spins += 1
                 self._dirty.set()
 
@@ -200,7 +199,7 @@ class Terminal:
         height = len(self._live)
         printed = self._painted(BLOCKS)
         room = min(self._output.get_size().rows // 2, LIVE_LINES)
-        self._live = self._painter().live(self._outlook.live(), room)
+        self._live = self._painter().live(self._delegate.live(), room)
         if self._live and self._before is not None:
             self._live.insert(0, "")
         if self._pending:
@@ -216,11 +215,11 @@ class Terminal:
         painter = self._painter()
         for _ in range(min(count, len(self._pending))):
             block = self._pending.popleft()
-            if self._before is not None and spaced(self._before, block):
+            if self._before is not None and needs_blank_line(self._before, block):
                 lines.append("")
             lines += painter.lines(block)
             self._before = block
-        return "".join(f"{it}\r\n" for it in lines)
+        return "".join(f"{line}\r\n" for line in lines)
 
     def _fit(self, _: object = None) -> None:
         """Erase what was drawn if the terminal has become narrower: it has broken our lines, so there are more now."""
@@ -230,8 +229,8 @@ class Terminal:
             cursor = screen.get_cursor_position(self._app.layout.current_window)
             if REFLOWS:
                 rows = (screen.data_buffer[y] for y in range(cursor.y))
-                ends = [max((x for x, it in row.items() if it.char != " "), default=0) for row in rows]
-                self._output.cursor_up(sum(it // columns for it in (*ends, cursor.x)))
+                ends = [max((x for x, cell in row.items() if cell.char != " "), default=0) for row in rows]
+                self._output.cursor_up(sum(end // columns for end in (*ends, cursor.x)))
             self._app.renderer.erase(leave_alternate_screen=False)
         self._columns_drawn = columns
 
@@ -242,8 +241,8 @@ class Terminal:
 
     def _layout(self) -> Layout:
         keyboard = self._keyboard
-        asking = Condition(lambda: keyboard.ask is not None)
-        filling = Condition(lambda: keyboard.field is not None)
+        asking = Condition(lambda: keyboard.key_question is not None)
+        filling = Condition(lambda: keyboard.line_question is not None)
         sign = BeforeInput(lambda: [("class:prompt", self._painter().sign("prompt"))])
         edited = Window(
             BufferControl(keyboard.buffer, input_processors=[sign]),
@@ -261,7 +260,7 @@ class Terminal:
             ConditionalContainer(
                 text(lambda: ANSI("\n".join(self._live)), wrap=False), Condition(lambda: bool(self._live))
             ),
-            text(self._doing),
+            text(self._activity),
             ConditionalContainer(text(self._question), asking | filling),
             ConditionalContainer(answer, filling),
             ConditionalContainer(edited, ~asking & ~filling),
@@ -270,29 +269,32 @@ class Terminal:
         ]
         return Layout(HSplit(parts), focused_element=edited)
 
-    def _doing(self) -> StyleAndTextTuples:
-        """Say what is being done and what waits to be said, after an empty line."""
+    def _activity(self) -> StyleAndTextTuples:
+        """Return what is being done and which prompts wait, after an empty line."""
         text: StyleAndTextTuples = [("", "")]
-        if busy := self._outlook.busy():
+        if busy := self._delegate.busy():
             signs = _SPINNER if self._unicode else "|/-\\"
             text += [("", "\n"), ("class:busy", self._cut(f"{signs[self._spins % len(signs)]} {safe_line(busy)}"))]
-        for it in list(self._keyboard.said)[:WAITING]:
-            text += [("", "\n"), ("class:hint", self._cut(f"{self._painter().sign('more')} then: {safe_line(it)}"))]
+        for prompt in list(self._keyboard.prompts)[:WAITING]:
+            line = f"{self._painter().sign('more')} then: {safe_line(prompt)}"
+            text += [("", "\n"), ("class:hint", self._cut(line))]
         return text
 
     def _question(self) -> StyleAndTextTuples:
-        ask, field = self._keyboard.ask, self._keyboard.field
+        key_question, line_question = self._keyboard.key_question, self._keyboard.line_question
         text: StyleAndTextTuples = []
-        if ask is not None:
-            text += [("class:ask", safe_line(ask.text)[:MAX_QUESTION])]  # one line: no text can look like a choice
-            for it in ask.choices:
-                label = self._cut(safe_line(it.label), 20)
-                text += [("", "\n  "), ("class:key", f"[{it.key}]"), (f"class:{it.tone}", f" {label}")]
-                if it.value == ask.default:
+        if key_question is not None:
+            text += [("class:ask", safe_line(key_question.text))]  # one line: no text can look like a choice
+            for choice in key_question.choices:
+                label = self._cut(safe_line(choice.label), 20)
+                text += [("", "\n  "), ("class:key", f"[{choice.key}]"), (f"class:{choice.tone}", f" {label}")]
+                if choice.value == key_question.default:
                     text += [("class:hint", " (Enter)")]
-        elif field is not None:
-            label = safe_line(field.label)[:MAX_QUESTION]
-            text += [("class:ask", label), ("class:hint", f" ({safe_line(field.hint)[:MAX_QUESTION]})")]
+        elif line_question is not None:
+            text += [
+                ("class:ask", safe_line(line_question.label)),
+                ("class:hint", f" ({safe_line(line_question.hint)})"),
+            ]
             if self._keyboard.wrong:
                 text += [("", "\n"), ("class:error", safe_line(self._keyboard.wrong))]
         return text
@@ -300,7 +302,7 @@ class Terminal:
     def _status(self) -> StyleAndTextTuples:
         if self._keyboard.interrupts:
             return [("class:status", self._cut("Ctrl-C again to leave"))]
-        return [("class:status", self._cut(safe_line(self._outlook.status())))]
+        return [("class:status", self._cut(safe_line(self._delegate.status())))]
 
     def _cut(self, text: str, less: int = 2) -> str:
         """Cut a line to less than the width: one that fills it would break when the terminal becomes narrower."""

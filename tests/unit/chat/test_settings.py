@@ -1,4 +1,4 @@
-"""The status line, and how a chat is started and come back to."""
+"""The status line, and the settings of a chat: which agent, and the command that goes on with a session."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.chat.starting import start_of
-from holdfast.chat.status import short_path, usage_words
+from holdfast.chat.settings import chat_settings
+from holdfast.chat.status import short_path, usage_parts
 from holdfast.errors import UsageError
 
 
@@ -27,7 +27,7 @@ from holdfast.errors import UsageError
     ],
 )  # fmt: skip
 def test_usage_is_told_in_few_words(usage: dict[str, Any] | None, words: list[str]) -> None:
-    assert usage_words(usage) == words
+    assert usage_parts(usage) == words
 
 
 def test_the_home_directory_is_a_tilde() -> None:
@@ -37,27 +37,29 @@ def test_the_home_directory_is_a_tilde() -> None:
 
 
 def started(agent: str | None, command: tuple[str, ...] | None = None, store: str | None = None) -> Any:
-    return start_of(agent, command, cwd="/p", newest=False, resume=None, permissions=None, store=store, protocol="auto")
+    return chat_settings(
+        agent, command, cwd="/p", newest=False, resume=None, permissions=None, store=store, protocol="auto"
+    )
 
 
 def test_how_to_come_back_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     file = tmp_path / "my agent.py"
     file.touch()
-    start, _ = started(str(file), store="x.db")
-    assert start.coming_back("s1") == f"holdfast chat --resume s1 --store x.db '{file}'"
-    start, _ = started(None, ("gemini", "--acp"))
-    assert start.coming_back("s1") == "holdfast chat --resume s1 -- gemini --acp"
-    assert start.command == ("gemini", "--acp")
+    settings, _ = started(str(file), store="x.db")
+    assert settings.resume_command("s1") == f"holdfast chat --resume s1 --store x.db '{file}'"
+    settings, _ = started(None, ("gemini", "--acp"))
+    assert settings.resume_command("s1") == "holdfast chat --resume s1 -- gemini --acp"
+    assert settings.command == ("gemini", "--acp")
 
 
 def test_without_a_name_it_is_the_coding_agent_if_it_has_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_MODEL", raising=False)
-    start, remark = started(None)
-    assert start.command[1:] == ("-m", "holdfast", "run", "demo")  # in a process of its own, as for an editor
+    settings, remark = started(None)
+    assert settings.command[1:] == ("-m", "holdfast", "run", "demo")  # in a process of its own, as for an editor
     assert "demo agent" in remark
     monkeypatch.setenv("HOLDFAST_MODEL", "any:model")
-    start, remark = started(None)
-    assert (start.command[1:], remark) == (("-m", "holdfast", "run", "code"), "")
+    settings, remark = started(None)
+    assert (settings.command[1:], remark) == (("-m", "holdfast", "run", "code"), "")
 
 
 def test_a_file_that_is_not_there_is_told_at_once() -> None:

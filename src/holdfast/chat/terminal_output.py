@@ -1,4 +1,4 @@
-"""How a terminal is written to: what is erased and what is drawn in its place arrive together."""
+"""Writing to a terminal: what is erased and what is drawn in its place arrive together."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class TerminalOutput(Vt100_Output):
 
     @classmethod
     def over(cls, stdout: TextIO) -> TerminalOutput:
-        """Write to a terminal. It is not asked where its cursor is: the answer would come among the keys."""
+        """Create the output of a terminal, which is not asked for its cursor: the answer would come among the keys."""
         real: Callable[[], Size] = Vt100_Output.from_pty(stdout).get_size
 
         def size() -> Size:
-            """Leave one line out: what was finished last stays in sight."""
+            """Return one line less than there are: what was finished last stays in sight."""
             now = real()
             return Size(rows=max(now.rows - 1, 1), columns=max(now.columns, 1))
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
-from holdfast.cli.stores import find_session, find_sessions, on_store, session_argument, sessions_argument, short_id
+from holdfast.cli.store_arguments import (
+    find_session,
+    find_sessions,
+    on_store,
+    session_argument,
+    sessions_argument,
+    short_id,
+)
 
 if TYPE_CHECKING:
     from holdfast.store import SessionStore, Snapshot
@@ -68,7 +75,7 @@ async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title:
 
 
 async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:
-    """Find the id of the entry that is meant."""
+    """Return the id of the entry that `at` means: its number, or its id."""
     from holdfast.errors import UsageError  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
@@ -120,7 +127,7 @@ async def archive(store: SessionStore, *, sessions: tuple[str, ...], undo: bool,
     for info in found:
         await store.edit(info.id, archived=not undo)
     if as_json:
-        changed = [about((await store.get(it.id)).info) for it in found]
+        changed = [about((await store.get(info.id)).info) for info in found]
         output.say(output.json_text({"sessions": changed}))
 
 
@@ -140,21 +147,21 @@ async def delete(store: SessionStore, *, sessions: tuple[str, ...], yes: bool, a
     if not yes:
         if as_json or not sys.stdin.isatty():
             raise UsageError("nobody can be asked whether to delete; add --yes if it is meant")
-        for it in found:
-            title = safe_line(it.title or "(no title)")
-            output.tell(f"  {short_id(it.id)}  {output.plural(it.messages, 'message')}  {title}")
+        for info in found:
+            title = safe_line(info.title or "(no title)")
+            output.tell(f"  {short_id(info.id)}  {output.plural(info.messages, 'message')}  {title}")
         if not click.confirm(f"Delete {output.plural(len(found), 'session')} for good?", err=True):
             output.tell("Nothing was deleted.")
             return 1
     deleted: list[str] = []
     refused: dict[str, str] = {}
-    for it in found:
+    for info in found:
         try:
-            await store.delete(it.id)
-            deleted.append(it.id)
+            await store.delete(info.id)
+            deleted.append(info.id)
         except HoldfastError as e:
-            refused[it.id] = str(e)
-            output.tell(f"holdfast: {short_id(it.id)} was not deleted. {safe_line(str(e))}; stop it, then try again")
+            refused[info.id] = str(e)
+            output.tell(f"holdfast: {short_id(info.id)} was not deleted. {safe_line(str(e))}; stop it, then try again")
     if as_json:
         output.say(output.json_text({"deleted": deleted, "refused": refused}))
     elif deleted:

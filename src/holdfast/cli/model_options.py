@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Let a command be told the models."""
+    """Add `--model` and `--base-url` to a command."""
     parser.add_argument(
         "--model",
         metavar="PROVIDER:NAME",
@@ -27,7 +27,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def use_models(agent: str, models: Sequence[str] | None, base_url: str | None) -> None:
-    """Note what was told, where agents look for it; say what is missing if `code` is to be started without a model."""
+    """Put the models into the environment, where agents look for them; warn if `code` is started without one."""
     if models:
         os.environ["HOLDFAST_MODEL"] = ",".join(models)
     if base_url:

@@ -1,4 +1,4 @@
-"""`holdfast sessions stats`, `vacuum` and `doctor`: looking after the store."""
+"""`holdfast sessions stats`, `vacuum` and `doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
-from holdfast.cli.stores import is_there, json_option, on_store, opened, run_async, store_option
+from holdfast.cli.store_arguments import is_there, json_option, on_store, opened, run_async, store_option
 
 if TYPE_CHECKING:
     from holdfast.store import Finding, SessionStore
@@ -43,8 +43,13 @@ async def stats(store: SessionStore, *, as_json: bool) -> None:
     if found.directories:
         output.say("\nMost sessions:")
         table = [
-            (f"{it.sessions:,}", output.plural(it.messages, "message"), output.ago(it.updated_at), safe_line(it.cwd))
-            for it in found.directories
+            (
+                f"{row.sessions:,}",
+                output.plural(row.messages, "message"),
+                output.ago(row.updated_at),
+                safe_line(row.cwd),
+            )
+            for row in found.directories
         ]
         for row in output.columns(table, (True, True)):
             output.say("  " + "  ".join(row))
@@ -98,15 +103,15 @@ async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:
     try:
         async with opened(place) as store:
             with output.working("Looking"):
-                findings = [it async for it in store.examine()]
-            if repair and any(it.repair for it in findings):
+                findings = [finding async for finding in store.examine()]
+            if repair and any(finding.repair for finding in findings):
                 with output.working("Repairing"):
-                    repaired = [await store.repair(it) for it in findings if it.repair]
-                    findings = [it async for it in store.examine()]
+                    repaired = [await store.repair(finding) for finding in findings if finding.repair]
+                    findings = [finding async for finding in store.examine()]
     except StoreError as e:
         findings.append(Finding("store", "problem", str(e)))
     _report(findings, repaired, as_json=as_json)
-    return 1 if any(it.level == "problem" for it in findings) else 0
+    return 1 if any(finding.level == "problem" for finding in findings) else 0
 
 
 def _report(findings: list[Finding], repaired: list[str], *, as_json: bool) -> None:
@@ -117,16 +122,16 @@ def _report(findings: list[Finding], repaired: list[str], *, as_json: bool) -> N
         return
     paint, width = output.painter(), output.width()
     signs = {"ok": ("✓", "green"), "note": ("·", "yellow"), "problem": ("✗", "red")}
-    room = max((len(it.about) for it in findings), default=0)
-    for it in findings:
-        sign, colour = signs[it.level]
-        lines = output.wrapped(safe_line(it.says), width - room - 4 if width else None)
-        if it.advice:
-            lines += output.wrapped(it.advice, width - room - 4 if width else None)
-        output.say(f"{paint(sign, fg=colour)} {output.padded(it.about, room)}  {lines[0]}")
+    room = max((len(finding.about) for finding in findings), default=0)
+    for finding in findings:
+        sign, colour = signs[finding.level]
+        lines = output.wrapped(safe_line(finding.says), width - room - 4 if width else None)
+        if finding.advice:
+            lines += output.wrapped(finding.advice, width - room - 4 if width else None)
+        output.say(f"{paint(sign, fg=colour)} {output.padded(finding.about, room)}  {lines[0]}")
         for line in lines[1:]:
             output.say(" " * (room + 4) + line)
-    for it in repaired:
-        output.say(f"Repaired: {it}.")
-    if any(it.repair for it in findings):
+    for what in repaired:
+        output.say(f"Repaired: {what}.")
+    if any(finding.repair for finding in findings):
         output.say("`holdfast sessions doctor --repair` puts right what it can.")

@@ -1,4 +1,4 @@
-"""`holdfast sessions show`: a session to read, entry by entry as it is read, however long it is."""
+"""`holdfast sessions show`: a transcript, printed entry by entry as it is read from the store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
-from holdfast.cli.stores import find_session, on_store, session_argument
+from holdfast.cli.store_arguments import find_session, on_store, session_argument
 
 if TYPE_CHECKING:
     from holdfast.store import SessionStore, Snapshot
@@ -36,13 +36,13 @@ async def show(store: SessionStore, *, session: str, limit: int | None, full: bo
 
 
 async def _readable(store: SessionStore, seen: Snapshot, limit: int | None, *, full: bool) -> None:
-    from holdfast.cli.rendering import Rendering  # noqa: PLC0415
+    from holdfast.cli.transcript_renderer import TranscriptRenderer  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     info, paint = seen.record.info, output.painter()
-    rendering = Rendering(paint, output.width(), full=full)
+    rendering = TranscriptRenderer(paint, output.width(), full=full)
     output.say(paint(safe_line(info.title or "(no title)"), bold=True))
     marks = " · archived" if info.archived else ""
     messages = output.plural(info.messages, "message")

@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from holdfast.chat.paint import Painter, spaced
+from holdfast.chat.paint import Painter, needs_blank_line
 from holdfast.transport.descriptors import open_input
 from holdfast.view.safe_text import safe_line
 
@@ -20,19 +20,27 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from typing import TextIO
 
-    from holdfast.chat.screen import Ask, Field, Outlook
+    from holdfast.chat.screen import KeyQuestion, LineQuestion, ScreenDelegate
     from holdfast.view.blocks import Block
 
 
-class Lines:
-    """See the module."""
+class LineScreen:
+    """A `Screen` that reads lines and prints lines."""
 
     def __init__(
-        self, outlook: Outlook, stdin: int, stdout: TextIO, *, terminal: bool, width: int, unicode: bool, cwd: str
+        self,
+        delegate: ScreenDelegate,
+        stdin: int,
+        stdout: TextIO,
+        *,
+        terminal: bool,
+        width: int,
+        unicode: bool,
+        cwd: str,
     ) -> None:
         self.interactive = terminal
         self.left = asyncio.Event()
-        self._outlook = outlook
+        self._delegate = delegate
         self._stdin = stdin
         self._stdout = stdout
         self._painter = Painter(width, "no", unicode, cwd)
@@ -46,7 +54,7 @@ class Lines:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Read, from now on."""
+        """Read lines while the block runs."""
         reader = open_input(os.dup(self._stdin), self._received)
         reader.resume()
         try:
@@ -57,10 +65,10 @@ class Lines:
     def show(self, *blocks: Block) -> None:
         """Print blocks."""
         for block in blocks:
-            if self._before is not None and spaced(self._before, block):
+            if self._before is not None and needs_blank_line(self._before, block):
                 self._stdout.write("\n")
             self._before = block
-            self._stdout.writelines(f"{it}\n" for it in self._painter.lines(block))
+            self._stdout.writelines(f"{line}\n" for line in self._painter.lines(block))
         self._stdout.flush()
 
     def changed(self) -> None:
@@ -82,30 +90,31 @@ class Lines:
             await self._news.wait()
 
     def take_back(self) -> None:
-        """Forget lines that were not read."""
+        """Forget lines that were not read yet."""
         if self.interactive:
             self._lines.clear()
 
-    async def choose(self, ask: Ask) -> str | None:
+    async def ask_key(self, question: KeyQuestion) -> str | None:
         """Ask for one of the keys, and a line end."""
         if not self.interactive:
-            return ask.default
+            return question.default
         async with self._asking:
-            said = [safe_line(ask.text), *(f"  [{it.key}] {safe_line(it.label)}" for it in ask.choices)]
-            line = await self._answer("\n".join(said))
-            return next((it.value for it in ask.choices if line is not None and it.key == line.strip()), ask.default)
+            listed = [f"  [{choice.key}] {safe_line(choice.label)}" for choice in question.choices]
+            line = await self._answer("\n".join((safe_line(question.text), *listed)))
+            values = {choice.key: choice.value for choice in question.choices}
+            return question.default if line is None else values.get(line.strip(), question.default)
 
-    async def fill(self, field: Field) -> str | None:
-        """Ask for a line."""
+    async def ask_line(self, question: LineQuestion) -> str | None:
+        """Ask for a line, again while something is wrong with it."""
         if not self.interactive:
             return None
         async with self._asking:
             wrong = ""
             while True:
-                line = await self._answer(f"{safe_line(field.label)} ({safe_line(wrong or field.hint)})")
+                line = await self._answer(f"{safe_line(question.label)} ({safe_line(wrong or question.hint)})")
                 if line is None or line.strip() == "\x1b":
                     return None
-                wrong = field.check(line)
+                wrong = question.check(line)
                 if not wrong:
                     return line
 
@@ -116,12 +125,12 @@ class Lines:
 
     def interrupt(self) -> None:
         """Stop what is being done; the second time in a row, leave."""
-        if self._interrupts or not self._outlook.interrupt():
+        if self._interrupts or not self._delegate.interrupt():
             self.leave()
         self._interrupts += 1
 
     async def _answer(self, question: str) -> str | None:
-        """Ask; give the first line that comes after it was asked."""
+        """Print a question; return the first line that is typed after it."""
         self._lines.clear()
         self._stdout.write(f"{question}\n? ")
         self._stdout.flush()
@@ -142,5 +151,5 @@ class Lines:
         *lines, self._partial = (self._partial + chunk).split(b"\n")
         if self._ended and self._partial:
             lines.append(self._partial)
-        self._lines += (it.decode(errors="replace").rstrip("\r") for it in lines)
+        self._lines += (line.decode(errors="replace").rstrip("\r") for line in lines)
         self._news.set()

@@ -1,4 +1,4 @@
-"""Finding the agent that a command names."""
+"""`load_agent`: the agent that a command line names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_agent(name: str) -> Agent:
-    """Load an agent: `demo`, `code`, a file, or a file and the name of an agent in it."""
+    """Return the agent that a name means: `demo`, `code`, FILE, or FILE:NAME. Raises `UsageError` if there is none."""
     if name == "demo" and not Path(name).is_file():
         from holdfast.demo import agent  # noqa: PLC0415
 
@@ -35,7 +35,7 @@ def load_agent(name: str) -> Agent:
     if not found:
         raise UsageError(f'{file} declares no agent; write: agent = Agent("{path.stem}")')
     if len(found) > 1 and "agent" not in found:
-        raise UsageError(f"{file} declares several agents; name one: {', '.join(f'{file}:{it}' for it in found)}")
+        raise UsageError(f"{file} declares several agents; name one: {', '.join(f'{file}:{name}' for name in found)}")
     return found.get("agent") or next(iter(found.values()))
 
 

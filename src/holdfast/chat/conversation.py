@@ -1,4 +1,4 @@
-"""A conversation: the agent's process, the session, the turns, and what the user says in between.
+"""`Conversation`: the agent's process, the session, the turns, and what the user types in between.
 
 It shows what happens on a `Screen` and knows no terminal. One task follows the session as long as it is open; a turn
 runs until it ends, the user stops it, or the agent dies. An agent that died can be started again with the same session.
@@ -12,79 +12,82 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.acting import act
-from holdfast.chat.asking import ask_permission, ask_question
-from holdfast.chat.commands import complete, parse
-from holdfast.chat.opening import AUTH_REQUIRED, open_session, restorable
-from holdfast.chat.screen import Ask, Choice
+from holdfast.chat.command_actions import run_command
+from holdfast.chat.commands import KEYS, PREFIX, complete_line, is_help_of_agent, parse_command
+from holdfast.chat.questions import ask_elicitation, ask_permission
+from holdfast.chat.screen import Choice, KeyQuestion
+from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
+from holdfast.chat.settings import CLIENT_NAME
 from holdfast.chat.status import status_line
 from holdfast.client import connect
-from holdfast.errors import ConnectionLost, HoldfastError, ProcessExited, RemoteError, UsageError
+from holdfast.client.connecting import START_SECONDS
+from holdfast.errors import ConnectionLost, HoldfastError, MessageLost, ProcessExited, RemoteError, UsageError
 from holdfast.view.blocks import Note
 from holdfast.view.live import LiveView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.chat.opening import Start
     from holdfast.chat.screen import Candidate, Screen
-    from holdfast.client import ClientSession, Connection, Updates
+    from holdfast.chat.settings import ChatSettings
+    from holdfast.client import ClientSession, Connection, UpdateStream
     from holdfast.model import Elicitation, Filled, Permission
     from holdfast.view.blocks import Block
 
-PATIENCE = 3.0
-"""Whoever leaves waits no longer than so many seconds for a turn to end."""
+LEAVE_SECONDS = 3.0
+"""A user who leaves waits no longer than so many seconds for a turn to end."""
 FRAME = 0.02
-"""So many seconds go by at most before anything else gets a chance."""
-STDERR_LINES = 15
+"""After so many seconds of updates without a pause, other tasks get their turn."""
+QUOTED_LINES = 15
+"""So many lines of what a dead agent wrote last are quoted."""
 
 
-class Talk:
-    """Conversations with one agent, until the user leaves. It is the screen's `Outlook`."""
+class Conversation:
+    """Conversations with one agent, until the user leaves. It is the screen's `ScreenDelegate`."""
 
-    def __init__(self, start: Start, prompt: str | None = None) -> None:
-        self.start = start
-        self._first = prompt
+    def __init__(self, settings: ChatSettings, prompt: str | None = None) -> None:
+        self.settings = settings
+        self._first_prompt = prompt
         self.view = LiveView()
         self.screen: Screen
         self.connection: Connection
         self.session: ClientSession | None = None
         self.last_turn: list[Block] = []
         """What the last turn has shown."""
-        self._doing = ""
+        self._activity = ""
         self._since = 0.0
         self._work: asyncio.Task[None] | None = None
         self._in_turn = False
-        self._conversing = False
+        self._in_session = False
         self._stopping: asyncio.Task[None] | None = None
         self._turn_over = asyncio.Event()
-        self._seen = asyncio.Event()  # set whenever something was seen
-        self._worth_coming_back = False
-        self._updates: Updates
+        self._update_seen = asyncio.Event()
+        self._worth_resuming = False
+        self._updates: UpdateStream
 
     # What a screen asks
 
     def live(self) -> Iterable[Block]:
-        """Give what may still change."""
+        """Return what may still change."""
         return self.view.live()
 
     def busy(self) -> str:
-        """Say what is being done, and for how long."""
-        if not self._doing and self._is_running():
+        """Return what is being done, and for how long."""
+        if not self._activity and self._is_running():
             return "working for another client"
         seconds = int(time.monotonic() - self._since)
-        return f"{self._doing} {seconds} s" if self._doing and seconds else self._doing
+        return f"{self._activity} {seconds} s" if self._activity and seconds else self._activity
 
     def status(self) -> str:
-        """Say what is worth knowing."""
-        return status_line(self.session, self.start.cwd)
+        """Return one line about the session."""
+        return status_line(self.session, self.settings.cwd)
 
     def complete(self, line: str) -> Iterable[Candidate]:
-        """Give what a line could become."""
-        return complete(line, self.session)
+        """Return what a line could be completed to."""
+        return complete_line(line, self.session)
 
     def interrupt(self) -> bool:
-        """Stop the turn, or whatever else is being done."""
+        """Stop the turn, or whatever else is being done; return whether anything was."""
         if self._work is not None and not self._in_turn:
             self._work.cancel()
             return True
@@ -93,7 +96,7 @@ class Talk:
         self.screen.take_back()
         if self._stopping is None or self._stopping.done():
             if self._in_turn:
-                self._do("stopping")
+                self._show_activity("stopping")
             self._stopping = asyncio.create_task(self._stop(), name="stopping the turn")
         return True
 
@@ -103,61 +106,64 @@ class Talk:
     # From the first connection to the last
 
     async def run(self, screen: Screen) -> int:
-        """Talk until the user leaves; give the status to exit with."""
+        """Run until the user leaves; return the status to exit with."""
         self.screen = screen
-        start = self.start
+        settings = self.settings
         while True:
             try:
-                await self._run_once(start)
+                await self._run_once(settings)
             except ConnectionLost as e:
-                self._do("")
+                self._show_activity("")
                 if screen.left.is_set():
                     return 0
-                screen.show(*self.view.finish(), _obituary(e))
+                screen.show(*self.view.finish(), _death_note(e))
                 if self.session is None or not await self._wanted_again():
                     return 1
-                start = replace(start, newest=False, resume=self.session.id)
+                settings = replace(settings, newest=False, resume=self.session.id)
             else:
                 return 0
             finally:
-                self._do("")
+                self._show_activity("")
 
-    async def _run_once(self, start: Start) -> None:
+    async def _run_once(self, settings: ChatSettings) -> None:
         """Start the agent and talk to it; the user can leave whatever the agent does, or does not."""
-        talking = asyncio.create_task(self._connect_and_talk(start), name="talking")
+        talking = asyncio.create_task(self._connect(settings), name="talking")
         leaving = asyncio.create_task(self.screen.left.wait(), name="leaving")
         try:
             await asyncio.wait((talking, leaving), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([talking], timeout=2 * PATIENCE if self._conversing else 0)
+            await asyncio.wait([talking], timeout=2 * LEAVE_SECONDS if self._in_session else 0)
             if talking.done():
                 talking.result()
         finally:
             await _ended(talking)
             await _ended(leaving)
 
-    async def _connect_and_talk(self, start: Start) -> None:
-        self._do(f"starting {' '.join(start.named)}")
+    async def _connect(self, settings: ChatSettings) -> None:
+        self._show_activity(f"starting {' '.join(settings.named)}")
         async with connect(
-            *start.command,
-            cwd=start.cwd,
-            protocol=start.protocol,
-            permissions=start.permissions if start.permissions in ("allow", "deny") else self._permission,
-            questions=self._question if self.screen.interactive else None,
+            *settings.command,
+            cwd=settings.cwd,
+            protocol=settings.protocol,
+            permissions=settings.permissions if settings.permissions in ("allow", "deny") else self._permission,
+            questions=self._elicitation if self.screen.interactive else None,
+            name=CLIENT_NAME,
+            # Who sits there sees that it takes long, and leaves when it is too long: npx may be downloading.
+            timeout=None if self.screen.interactive else START_SECONDS,
         ) as self.connection:
-            if (session := await self._open(start)) is not None:
-                await self._converse(session)
+            if (session := await self._open(settings)) is not None:
+                await self._follow_sessions(session)
 
-    def coming_back(self) -> str:
-        """Say how to go on with the session later; nothing where nothing was said."""
-        if self.session is None or not self._worth_coming_back or not restorable(self.connection):
+    def resume_command(self) -> str:
+        """Return the command that goes on with the session later; empty where there is nothing to go on with."""
+        if self.session is None or not self._worth_resuming or not can_restore(self.connection):
             return ""
-        return self.start.coming_back(self.session.id)
+        return self.settings.resume_command(self.session.id)
 
-    async def _open(self, start: Start) -> ClientSession | None:
-        """Open the session, logging in first where the agent wants that; None if the user leaves instead."""
+    async def _open(self, settings: ChatSettings) -> ClientSession | None:
+        """Open the session, logging in first where the agent demands it; return None if the user leaves instead."""
         again = self.session is not None
         while True:
-            opening = asyncio.create_task(open_session(self.connection, start), name="opening")
+            opening = asyncio.create_task(open_session(self.connection, settings), name="opening")
             await self._unless_left(opening)
             if opening.cancelled():
                 return None
@@ -165,7 +171,7 @@ class Talk:
                 session = opening.result()
                 break
             except RemoteError as e:
-                if e.code != AUTH_REQUIRED or not self.connection.auth_methods or not await self._logged_in(e):
+                if e.code != AUTH_REQUIRED or not self.connection.auth_methods or not await self._log_in(e):
                     raise
         if again:
             self.screen.show(Note("The agent runs again, in the same session.", tone="good"))
@@ -173,24 +179,25 @@ class Talk:
             about = self.connection.agent
             name = f"{about.title or about.name} {about.version}".rstrip()
             self.screen.show(Note(f"{name}. /help lists keys and commands."))
-        self.enter(session, restored=start.restores, shown=again)
+        self.enter(session, restored=settings.restores, shown=again)
         return session
 
-    async def _logged_in(self, refused: RemoteError) -> bool:
+    async def _log_in(self, refused: RemoteError) -> bool:
         methods = self.connection.auth_methods[:9]
         choices = tuple(
-            Choice(str(n), str(it.get("name") or it["id"]), str(it["id"])) for n, it in enumerate(methods, 1)
+            Choice(str(number), str(method.get("name") or method["id"]), str(method["id"]))
+            for number, method in enumerate(methods, 1)
         )
-        method = await self.screen.choose(Ask(f"The agent wants you to log in: {refused.message}", choices))
+        method = await self.screen.ask_key(KeyQuestion(f"The agent wants you to log in: {_reason(refused)}", choices))
         if method is None:
             return False
-        self._do("logging in")
+        self._show_activity("logging in")
         await self.connection.authenticate(method)
         return True
 
     def enter(self, session: ClientSession, *, restored: bool = False, shown: bool = False) -> None:
-        """Make a session the one that is shown, with what was said in it so far unless that was shown already."""
-        self._do("")
+        """Make a session the one that is shown, with its history so far unless that was `shown` already."""
+        self._show_activity("")
         self.session = session
         self._updates = session.updates()  # from here on: nothing is missed, and nothing shown twice
         self.view = LiveView()
@@ -198,7 +205,7 @@ class Talk:
         if shown:
             return
         past = list(self.view.replay(session.history))
-        self._worth_coming_back = bool(past)
+        self._worth_resuming = bool(past)
         if restored and session.title:
             self.screen.show(Note(session.title, tone="end"))
         if restored and not past:  # P11
@@ -209,17 +216,17 @@ class Talk:
         if not self.screen.interactive:
             return False
         choices = (Choice("r", "Start it again with this session", "again", "good"), Choice("q", "Leave", "leave"))
-        return await self.screen.choose(Ask("The agent is gone.", choices, "leave")) == "again"
+        return await self.screen.ask_key(KeyQuestion("The agent is gone.", choices, "leave")) == "again"
 
-    # Listening and speaking
+    # Updates and prompts
 
-    async def _converse(self, session: ClientSession) -> None:
+    async def _follow_sessions(self, session: ClientSession) -> None:
         """Go through sessions, one at a time, until the user leaves."""
-        self._conversing = True
+        self._in_session = True
         while True:
             watching = asyncio.create_task(self._watch(self._updates), name="watching the session")
             try:
-                await self._say_and_hear(session, watching)
+                await self._read_prompts(session, watching)
             finally:
                 await _ended(self._stopping)
                 await _ended(watching)
@@ -227,25 +234,25 @@ class Talk:
                 return
             session = self.session
 
-    async def _watch(self, updates: Updates) -> None:
+    async def _watch(self, updates: UpdateStream) -> None:
         since = time.monotonic()
-        async for event in updates:
-            if blocks := list(self.view.see(event)):
+        async for update in updates:
+            if blocks := list(self.view.see(update)):
                 self.last_turn += blocks
                 self.screen.show(*blocks)
             self.screen.changed()
-            self._seen.set()
-            if event.kind == "state_update" and event.update().get("state") == "idle":
+            self._update_seen.set()
+            if update.kind == "state_update" and update.update().get("state") == "idle":
                 self._turn_over.set()
             if time.monotonic() - since > FRAME:
                 await asyncio.sleep(0)
                 since = time.monotonic()
 
-    async def _say_and_hear(self, session: ClientSession, watching: asyncio.Task[None]) -> None:
-        """Take what the user says until the user leaves, the session is another one, or the agent is gone."""
-        if self._first is not None:
-            text, self._first = self._first, None
-            await self._act(session, text)
+    async def _read_prompts(self, session: ClientSession, watching: asyncio.Task[None]) -> None:
+        """Read what the user types until the user leaves, the session is another one, or the agent is gone."""
+        if self._first_prompt is not None:
+            text, self._first_prompt = self._first_prompt, None
+            await self._obey(session, text)
         while self.session is session:
             reading = asyncio.create_task(self.screen.read(), name="reading")
             try:
@@ -258,14 +265,17 @@ class Talk:
             text = reading.result()
             if text is None:
                 return
-            await self._act(session, text)
+            await self._obey(session, text)
 
-    async def _act(self, session: ClientSession, text: str) -> None:
-        """Do what a line says: one of our commands, or something to say to the agent."""
-        found = parse(text, session.commands)
+    async def _obey(self, session: ClientSession, text: str) -> None:
+        """Do what a line says: run one of our commands, or prompt the agent."""
+        found = parse_command(text, session.commands)
+        if is_help_of_agent(text, session.commands):
+            ours = f"{KEYS}\n/{PREFIX}help lists the commands of the chat."
+            self.screen.show(Note("Keys", ours))
         self._in_turn = found is None
-        doing = self._take_turn(session, text) if found is None else act(self, *found)
-        self._work = asyncio.create_task(doing, name="turn" if found is None else f"/{found[0].name}")
+        work = self._prompt(session, text) if found is None else run_command(self, *found)
+        self._work = asyncio.create_task(work, name="turn" if found is None else f"/{found[0].name}")
         try:
             await self._unless_left(self._work)
             if not self._work.cancelled():
@@ -273,35 +283,35 @@ class Talk:
         except ConnectionLost:
             raise
         except RemoteError as e:
-            self.screen.show(Note(f"The agent refuses: {e.message}", tone="error"))
+            self.screen.show(Note(f"The agent refuses: {_reason(e)}", tone="error"))
         except (HoldfastError, OSError) as e:
             self.screen.show(Note(str(e), tone="error"))
         finally:
             self._work, self._in_turn = None, False
-            self._do("")
+            self._show_activity("")
 
-    async def _take_turn(self, session: ClientSession, text: str) -> None:
-        self._worth_coming_back = True
+    async def _prompt(self, session: ClientSession, text: str) -> None:
+        self._worth_resuming = True
         self._turn_over.clear()
         self.last_turn.clear()
         self.screen.show(self.view.prompted(text))
-        self._do("working")
+        self._show_activity("working")
         try:
-            with suppress(RemoteError):  # how it failed is shown, like everything else that happens in a turn
+            with suppress(RemoteError, MessageLost):  # both are shown, like everything else that happens in a turn
                 await session.prompt(text)
-            with suppress(TimeoutError):  # its end was heard of; now it is shown too
-                await asyncio.wait_for(self._turn_over.wait(), PATIENCE)
+            with suppress(TimeoutError):  # it has ended; now wait until its end is shown
+                await asyncio.wait_for(self._turn_over.wait(), LEAVE_SECONDS)
         finally:
             await _ended(self._stopping)
 
     async def _unless_left(self, work: asyncio.Task[Any]) -> None:
-        """Wait for something to be done; if the user leaves before it is, end it."""
+        """Wait until work is done; if the user leaves before, end it."""
         leaving = asyncio.create_task(self.screen.left.wait(), name="leaving")
         try:
             await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not work.done() and self._in_turn and self.session is not None:
                 with suppress(HoldfastError, TimeoutError):
-                    await asyncio.wait_for(self.session.cancel(), PATIENCE)
+                    await asyncio.wait_for(self.session.cancel(), LEAVE_SECONDS)
         finally:
             await _ended(work)
             await _ended(leaving)
@@ -324,33 +334,37 @@ class Talk:
         key = str(permission.call.get("toolCallId", ""))
         known = session.history.get("tool_call_update", key)
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(LEAVE_SECONDS):
                 while known is not None and not self.view.knows(key):  # what happened before is shown before
-                    self._seen.clear()
-                    await self._seen.wait()
+                    self._update_seen.clear()
+                    await self._update_seen.wait()
         return await ask_permission(self.screen, permission, self.view.asked(permission.call, known))
 
-    async def _question(self, _session: ClientSession | None, question: Elicitation) -> Filled:
-        return await ask_question(self.screen, question)
+    async def _elicitation(self, _session: ClientSession | None, question: Elicitation) -> Filled:
+        return await ask_elicitation(self.screen, question)
 
-    def _do(self, what: str) -> None:
-        if what != self._doing:
-            self._doing = what
+    def _show_activity(self, what: str) -> None:
+        if what != self._activity:
+            self._activity = what
             self._since = time.monotonic()
             self.screen.changed()
 
 
-def _obituary(lost: ConnectionLost) -> Note:
-    """Say how the agent ended, and what it wrote last."""
+def _death_note(lost: ConnectionLost) -> Note:
+    """Return a note on how the agent ended, and what it wrote last."""
     if not isinstance(lost, ProcessExited):
         return Note("The connection to the agent is lost", str(lost), "error")
     status = "" if lost.returncode is None else f" with status {lost.returncode}"
-    said = "\n".join(lost.stderr.splitlines()[-STDERR_LINES:])
-    return Note(f"The agent exited{status}", said or "It wrote nothing to stderr.", "error")
+    written = [*lost.stdout.splitlines()[-QUOTED_LINES:], *lost.stderr.splitlines()[-QUOTED_LINES:]]
+    return Note(f"The agent exited{status}", "\n".join(written) or "It wrote nothing to stderr.", "error")
+
+
+def _reason(error: RemoteError) -> str:
+    return f"{error.message}: {error.reason}" if error.reason else error.message
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:
-    """End a task if it has not ended. Its result is taken, whatever it is: nobody else will."""
+    """End a task if it has not ended, and take its result, whatever it is: nobody else will."""
     if task is not None:
         task.cancel()
         await asyncio.wait([task])

@@ -1,4 +1,4 @@
-"""`holdfast sessions list` and `search`: sessions found, newest first, page by page however many there are."""
+"""`holdfast sessions list` and `search`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
-from holdfast.cli.stores import SHORT, absolute, here, on_store, short_id
+from holdfast.cli.store_arguments import SHORT, absolute, here, on_store, short_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -51,7 +51,7 @@ async def list_(
     With --json: {"sessions": […], "more": true where there are more than were asked for}.
     """
     place = None if everywhere else cwd or await here(store)
-    listed = _Listed(store, place, "only" if archived else "exclude", limit)
+    listed = _Listing(store, place, "only" if archived else "exclude", limit)
     if as_json:
         await _list_json(listed)
         return
@@ -66,8 +66,8 @@ async def list_(
         await _explain_none(store, place, archived=archived)
 
 
-class _Listed:
-    """A list of sessions, page by page."""
+class _Listing:
+    """Iterates over stored sessions, page by page."""
 
     def __init__(self, store: SessionStore, cwd: str | None, archived: ArchiveFilter, limit: int) -> None:
         self._store = store
@@ -94,7 +94,7 @@ class _Listed:
         self.more = True
 
 
-async def _list_json(listed: _Listed) -> None:
+async def _list_json(listed: _Listing) -> None:
     from holdfast.export.document import about  # noqa: PLC0415
 
     output.write('{"sessions": [')
@@ -163,8 +163,14 @@ async def search(
         from holdfast.export.document import about  # noqa: PLC0415
 
         found = [
-            {"session": about(it.session), "kind": it.kind, "id": it.key or None, "text": it.text, "marks": it.marks}
-            for it in hits
+            {
+                "session": about(hit.session),
+                "kind": hit.kind,
+                "id": hit.key or None,
+                "text": hit.text,
+                "marks": hit.marks,
+            }
+            for hit in hits
         ]
         output.say(output.json_text({"hits": found}))
         return
@@ -192,7 +198,7 @@ _WHO = {
 
 
 def snippet(hit: Hit, paint: Callable[..., str]) -> str:
-    """Show the surroundings of the first place where something was found, with all that was found in them marked."""
+    """Return the text around the first hit, with all hits in it marked."""
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     first = hit.marks[0] if hit.marks else (0, 0)
@@ -211,7 +217,7 @@ def _marked(text: str, paint: Callable[..., str]) -> str:
 
 
 def _spaced(text: str, safe_line: Callable[[str], str]) -> str:
-    """Put a text on one line; a space at either end stays one."""
+    """Return a text on one line; a space at either end stays one."""
     if not text.strip():
         return " " if text else ""
     return f"{' ' if text[0].isspace() else ''}{safe_line(text)}{' ' if text[-1].isspace() else ''}"

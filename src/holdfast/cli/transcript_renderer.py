@@ -1,7 +1,7 @@
-"""Passages in a terminal: a line that says who speaks, then what was said, set in.
+"""A transcript in a terminal: for each entry a heading that names the speaker, and below it the text, indented.
 
-All that was said stands further in than any heading, broken where the terminal would break it: no text can pretend to
-be the next speaker.
+All text is indented further than any heading and broken where the terminal would break it, so that no text can pretend
+to be the next speaker.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 INDENT = "      "
 LINES = 20
-"""So many lines of what a tool gave are shown, unless all are wanted."""
+"""So many lines of a tool's output are shown, unless all are wanted."""
 
 _COLOURS = {"user": "green", "agent": "blue", "tool": "magenta", "terminal": "magenta", "note": "yellow"}
 _STEPS = {"completed": "☑", "in_progress": "▸", "cancelled": "☒"}
 
 
-class Rendering:
-    """How passages look: with which colours, how wide, how much of them."""
+class TranscriptRenderer:
+    """Turns entries into lines, with or without colours, of a width, whole or shortened."""
 
     def __init__(self, paint: Callable[..., str], width: int | None, *, full: bool) -> None:
         self._paint = paint
@@ -34,7 +34,7 @@ class Rendering:
         self._full = full
 
     def lines(self, number: int, view: EntryView) -> Iterator[str]:
-        """Give the lines of a view, an empty one first."""
+        """Yield the lines of an entry, an empty one first."""
         yield ""
         title = f": {safe_line(view.title)}" if view.title else ""
         status = f" ({safe_line(view.status)})" if view.status else ""
@@ -53,7 +53,7 @@ class Rendering:
             case "code":
                 yield from self._shortened(list(self._text(part.text)))
             case "diff":
-                yield from self._shortened([self._diff(it) for it in self._text(part.text)])
+                yield from self._shortened([self._diff(line) for line in self._text(part.text)])
             case "step":
                 yield from self._text(f"{_STEPS.get(part.label, '☐')} {safe_line(part.text)}")
             case "link":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from holdfast.cli import output
-from holdfast.cli.stores import absolute, find_sessions, on_store, sessions_argument, short_id
+from holdfast.cli.store_arguments import absolute, find_sessions, on_store, sessions_argument, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -58,7 +58,7 @@ async def export(
     --json is short for --format json.
     """
     found = await find_sessions(store, sessions)
-    named = next((it for it, suffix in FORMATS.items() if target and target.endswith(suffix)), "markdown")
+    named = next((name for name, suffix in FORMATS.items() if target and target.endswith(suffix)), "markdown")
     chosen = as_format or ("json" if as_json else named)
     for info, path in zip(found, _targets(target, found, chosen), strict=True):
         with _written(path, force=force) as file:
@@ -71,7 +71,7 @@ async def export(
 
 
 async def _export(store: SessionStore, info: SessionInfo, as_format: str, file: TextIO, *, redacts: bool) -> int:
-    """Write a session; say how many secrets were taken out."""
+    """Write a session; return how many secrets were taken out."""
     from holdfast.export.redact import Redactor  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
 
@@ -104,12 +104,12 @@ def _writer(as_format: str) -> Writer:
 
 
 def _targets(target: str | None, sessions: list[SessionInfo], as_format: str) -> list[Path | None]:
-    """Say where each session goes; None is stdout."""
+    """Return the file of each session; None is stdout."""
     from holdfast.errors import UsageError  # noqa: PLC0415
 
     path = None if target is None or target == "-" else Path(target)
     if path is not None and path.is_dir():
-        return [path / _file_name(it, as_format) for it in sessions]
+        return [path / _file_name(info, as_format) for info in sessions]
     if len(sessions) > 1:
         raise UsageError("name a directory for the files of several sessions: -o DIR")
     return [path]
@@ -122,7 +122,7 @@ def _file_name(info: SessionInfo, as_format: str) -> str:
 
 @contextmanager
 def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
-    """Give a file to write to. It is there when all of it is written, or not at all."""
+    """Yield a file to write to, which exists once all of it is written, or not at all."""
     from holdfast.errors import UsageError  # noqa: PLC0415
 
     if target is None:
@@ -171,12 +171,12 @@ async def import_(store: SessionStore, *, files: tuple[str, ...], cwd: str | Non
                 results.append({"file": name, "error": str(e)})
             done(1)
     failed = False
-    for it in results:
-        if "error" in it:
+    for outcome in results:
+        if "error" in outcome:
             failed = True
-            output.tell(f"holdfast: {it['file']} was not imported: {it['error']}")
+            output.tell(f"holdfast: {outcome['file']} was not imported: {outcome['error']}")
         elif not as_json:
-            output.say(_IMPORTED[it["result"]].format(it["sessionId"], it["file"]))
+            output.say(_IMPORTED[outcome["result"]].format(outcome["sessionId"], outcome["file"]))
     if as_json:
         output.say(output.json_text({"sessions": results}))
     return 1 if failed else 0
@@ -227,7 +227,7 @@ async def _import(store: SessionStore, data: bytes, cwd: str | None) -> tuple[st
 
 
 _ID = re.compile(r"sess_[0-9a-f]{32,64}")
-"""How ids look that we make; one that can be guessed is not taken over."""
+"""The pattern of our own ids; another one might be guessed, and is replaced."""
 
 
 async def _is_same(
@@ -241,5 +241,6 @@ async def _is_same(
     seen = await store.snapshot(there.id)
     if there.title != info.title or seen.record.state.options != state.options:
         return False
-    stored = [list(encoded(it.entry)) async for it in read_entries(store, seen)]
-    return all(it == list(encoded(mine)) if mine and it else False for it, mine in zip_longest(stored, history))
+    stored = [list(encoded(numbered.entry)) async for numbered in read_entries(store, seen)]
+    pairs = zip_longest(stored, history)
+    return all(entry == list(encoded(other)) if other and entry else False for entry, other in pairs)

@@ -1,4 +1,4 @@
-"""Puts a conversation on whatever there is: a terminal, a terminal that can do nothing, a pipe."""
+"""`run_chat`: a conversation on whatever there is, a terminal, a terminal that can do nothing, or a pipe."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
-from holdfast.chat.lines import Lines
-from holdfast.chat.printing import print_answer
-from holdfast.chat.talk import Talk
+from holdfast.chat.conversation import Conversation
+from holdfast.chat.line_screen import LineScreen
+from holdfast.chat.print_answer import print_answer
 from holdfast.errors import UsageError
 from holdfast.store.address import default_address
 from holdfast.view.blocks import Note, Shown
@@ -29,71 +29,72 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.history import History
 
-    from holdfast.chat.opening import Start
-    from holdfast.chat.terminal import Terminal
+    from holdfast.chat.settings import ChatSettings
+    from holdfast.chat.terminal_screen import TerminalScreen
 
 HISTORY_BYTES = 1 << 20
-"""So much of what was typed is remembered for the Up key."""
+"""So many bytes of what was typed are remembered for the Up key."""
 UNLIMITED = 1 << 20
 """The width of a pipe: its lines are not broken."""
 
 
-def run_chat(start: Start, prompt: str | None, remark: str, *, prints: bool, verbose: bool) -> int:
-    """Talk, or print one answer; give the status to exit with."""
+def run_chat(settings: ChatSettings, prompt: str | None, remark: str, *, prints: bool, verbose: bool) -> int:
+    """Run a chat, or print one answer; return the status to exit with."""
     gc.freeze()
     gc.enable()  # what was loaded stays, what comes does not
-    sys.excepthook = _mistake
+    sys.excepthook = _print_safely
     logging.getLogger().addHandler(logging.NullHandler())  # what is logged must not get in between
-    for it in (sys.stdout, sys.stderr):
-        if isinstance(it, TextIOWrapper):
-            it.reconfigure(errors="replace")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     if prints:
-        said = sys.stdin.read() if prompt is None else prompt
-        if not said.strip():
+        text = sys.stdin.read() if prompt is None else prompt
+        if not text.strip():
             raise UsageError("there is nothing to say: give --prompt TEXT, or write to stdin")
         try:
-            return asyncio.run(print_answer(start, said.rstrip("\n"), sys.stdout, sys.stderr, verbose=verbose))
+            return asyncio.run(print_answer(settings, text.rstrip("\n"), sys.stdout, sys.stderr, verbose=verbose))
         except BrokenPipeError:  # nobody reads the answer any more
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except KeyboardInterrupt:
             return 1
-    return asyncio.run(_converse(start, prompt, remark))
+    return asyncio.run(_run_conversation(settings, prompt, remark))
 
 
-async def _converse(start: Start, prompt: str | None, remark: str) -> int:
-    talk = Talk(start, prompt)
-    screen = _screen(talk, start.cwd)
+async def _run_conversation(settings: ChatSettings, prompt: str | None, remark: str) -> int:
+    conversation = Conversation(settings, prompt)
+    screen = _choose_screen(conversation, settings.cwd)
     with _signals(screen):
         async with screen.opened():
             if remark:
                 screen.show(Note(remark))
-            status = await talk.run(screen)
-            if back := talk.coming_back():
-                screen.show(Note("To go on with this session:"), Shown(Part("code", back)))
+            status = await conversation.run(screen)
+            if command := conversation.resume_command():
+                screen.show(Note("To go on with this session:"), Shown(Part("code", command)))
     return status
 
 
-def _mistake(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
-    """Tell of a mistake of ours as Python does, but for what could steer the terminal: it may quote an agent."""
+def _print_safely(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+    """Print a traceback without what could steer the terminal: it may quote an agent."""
     sys.stderr.write(safe_text("".join(format_exception(kind, value, trace))))
 
 
-def _screen(talk: Talk, cwd: str) -> Terminal | Lines:
+def _choose_screen(conversation: Conversation, cwd: str) -> TerminalScreen | LineScreen:
     stdin, stdout = sys.stdin, sys.stdout
     unicode = "utf" in (stdout.encoding or "").lower()
     terminal = stdin.isatty() and stdout.isatty()
     if not terminal or os.environ.get("TERM", "dumb") == "dumb" or sys.platform == "win32":
         width = os.get_terminal_size().columns if stdout.isatty() else UNLIMITED
-        return Lines(talk, stdin.fileno(), stdout, terminal=terminal, width=width, unicode=unicode, cwd=cwd)
-    from holdfast.chat.terminal import Terminal  # noqa: PLC0415  (a pipe needs none of it)
+        fd = stdin.fileno()
+        return LineScreen(conversation, fd, stdout, terminal=terminal, width=width, unicode=unicode, cwd=cwd)
+    from holdfast.chat.terminal_screen import TerminalScreen  # noqa: PLC0415  (a pipe needs no terminal)
 
     colours = "mono" if os.environ.get("NO_COLOR") else "yes"
-    return Terminal(talk, stdout, colours=colours, unicode=unicode, cwd=cwd, history=_history())
+    return TerminalScreen(conversation, stdout, colours=colours, unicode=unicode, cwd=cwd, history=_typed_before())
 
 
-def _history() -> History | None:
-    """Find what was typed before; nobody else may read it."""
+def _typed_before() -> History | None:
+    """Open the file of what was typed before, which nobody else may read; return None if there can be none."""
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
 
     path = Path(default_address()).parent / "chat-history"
@@ -109,11 +110,11 @@ def _history() -> History | None:
 
 
 @contextmanager
-def _signals(screen: Terminal | Lines) -> Generator[None]:
-    """Leave when told to; in a pipe, and in a terminal that tells us of no keys, Ctrl-C is a signal too."""
+def _signals(screen: TerminalScreen | LineScreen) -> Generator[None]:
+    """Leave at SIGTERM and SIGHUP; in a pipe, and in a terminal that sends us no keys, Ctrl-C is a signal too."""
     loop = asyncio.get_running_loop()
     actions: dict[str, Callable[[], None]] = {"SIGTERM": screen.leave, "SIGHUP": screen.leave}
-    if isinstance(screen, Lines):
+    if isinstance(screen, LineScreen):
         actions["SIGINT"] = screen.interrupt
     taken: list[int] = []
     for name, action in actions.items():

@@ -1,4 +1,4 @@
-"""The store that a command works on, and the sessions that its arguments name."""
+"""What commands on stored sessions share: the store they work on, and the sessions their arguments name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ sessions_argument = click.argument("sessions", nargs=-1, required=True, shell_co
 def on_store(
     *, makes: bool = False
 ) -> Callable[[Callable[Concatenate[SessionStore, P], Awaitable[int | None]]], Callable[..., int | None]]:
-    """Let an async function be a command: it gets the store, opened, and the options that every command has."""
+    """Turn an async function into a command that is given the open store and has `--store` and `--json`."""
 
     def decorate(work: Callable[Concatenate[SessionStore, P], Awaitable[int | None]]) -> Callable[..., int | None]:
         @store_option
@@ -63,7 +63,7 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run what is async. Who stops it need not wait for what blocks, as reading stdin does."""
+    """Run a coroutine; Ctrl-C stops it at once, even while something blocks, as reading stdin does."""
     import asyncio  # noqa: PLC0415  (help needs none)
 
     in_main = threading.current_thread() is threading.main_thread()
@@ -73,7 +73,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def is_there(place: str | None) -> bool:
-    """Say whether there is a store; one that somebody names must be there."""
+    """Return whether there is a store. Raises `UsageError` if there is none where the user said there is."""
     from holdfast.errors import UsageError  # noqa: PLC0415
     from holdfast.store import default_address, file_of  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ def is_there(place: str | None) -> bool:
 
 @asynccontextmanager
 async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[SessionStore]:
-    """Open the store; one that is not there yet is as good as an empty one, unless somebody has said where it is."""
+    """Open the store while the block runs; one that does not exist yet is an empty one, unless the user named it."""
     from holdfast.store import open_store  # noqa: PLC0415
 
     store = await open_store(place if makes or is_there(place) else ":memory:")
@@ -98,7 +98,7 @@ async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[Se
 
 
 async def find_session(store: SessionStore, name: str) -> SessionInfo:
-    """Find the session that is meant: by its id, by the beginning of one, or `last` for the newest here."""
+    """Return the session that a name means: its id, the beginning of its id, or `last` for the newest here."""
     from holdfast.errors import UsageError  # noqa: PLC0415
     from holdfast.model import Scope  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
@@ -111,25 +111,25 @@ async def find_session(store: SessionStore, name: str) -> SessionInfo:
     found = await store.find(name, limit=6)
     if not name.startswith("sess_"):
         found += await store.find(f"sess_{name}", limit=6)
-    if (exact := next((it for it in found if it.id == name), None)) is not None:
+    if (exact := next((info for info in found if info.id == name), None)) is not None:
         return exact
     if not found:
         raise UsageError(f"there is no session {name[:80]!r}; `holdfast sessions list --all` shows all of them")
     if len(found) > 1:
-        meant = "\n".join(f"  {it.id}  {safe_line(it.title or '')[:50]}" for it in found[:5])
+        meant = "\n".join(f"  {info.id}  {safe_line(info.title or '')[:50]}" for info in found[:5])
         more = "\n  …" if len(found) > 5 else ""
         raise UsageError(f"{name[:80]!r} is the beginning of several ids; write more of it:\n{meant}{more}")
     return found[0]
 
 
 async def find_sessions(store: SessionStore, names: tuple[str, ...]) -> list[SessionInfo]:
-    """Find the sessions that are meant, each once."""
-    found = {it.id: it for name in names for it in [await find_session(store, name)]}
+    """Return the sessions that names mean, each once."""
+    found = {info.id: info for name in names for info in [await find_session(store, name)]}
     return list(found.values())
 
 
 async def here(store: SessionStore) -> str:
-    """Say how sessions of this directory name it: as the system does, or as a shell that went there through a link."""
+    """Return this directory as its sessions name it: as the system does, or as a shell that came through a link."""
     from holdfast.model import Scope  # noqa: PLC0415
 
     path, shell = _names_of_here()
@@ -146,10 +146,10 @@ def _names_of_here() -> tuple[str, str]:
 
 
 def absolute(_ctx: click.Context, _param: click.Parameter, path: str | None) -> str | None:
-    """Make a directory that is named on the command line what a session would call it."""
+    """Return a directory of the command line as sessions name it."""
     return None if path is None else os.path.abspath(path)  # noqa: PTH100  (links stay what they are)
 
 
 def short_id(session: str) -> str:
-    """Shorten an id to what is shown, and is understood."""
+    """Return the beginning of an id that is shown, and that commands understand."""
     return session.removeprefix("sess_")[:SHORT]
