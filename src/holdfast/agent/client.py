@@ -9,7 +9,8 @@ from holdfast.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.engine import ClientInfo, LiveTurn, SessionClient
+    from holdfast.engine import LiveTurn, SessionClient
+    from holdfast.model import ClientInfo
     from holdfast.workspace import Workspace
 
 

@@ -21,6 +21,7 @@ from holdfast.model import (
     event_from,
     new_id,
     next_phase,
+    split_update,
     title_from,
 )
 from holdfast.model.kinds import REMEMBERED
@@ -39,6 +40,12 @@ log = logging.getLogger(__name__)
 
 CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
 """How a tool call that was left open ends; otherwise it failed."""
+
+EVENT_BYTES = 12 << 20
+"""What is longer is said in several events (A4)."""
+
+KNOWN_OF_A_CALL = ("title", "name", "kind", "status", "locations", "rawInput")
+"""What a permission request says of its tool call, besides its content."""
 
 CONGESTED_BYTES = 1 << 20
 """A client that has more than this unread is behind; a turn waits only while every client is."""
@@ -112,6 +119,10 @@ class LiveTurn:
     def emit(self, event: Event) -> None:
         """Say something that can be folded. It is kept at the end of this loop tick, and shown when it is."""
         log = self._open_log()
+        if len(event.body) > EVENT_BYTES:
+            for part in split_update(event.update(), EVENT_BYTES):
+                self.emit(event_from(part))
+            return
         log.append(event)
         if event.plain is None and event.rule.fold is Fold.STATE:
             self.session.note(log.history.state[event.kind])
@@ -152,6 +163,8 @@ class LiveTurn:
         if isinstance(question, Permission) and question.subject in permissions:
             wanted = "allow" if permissions[question.subject] else "reject"
             return next((option.id for option in question.options if option.kind.startswith(wanted)), None)
+        if isinstance(question, Permission) and question.call:
+            question = msgspec.structs.replace(question, call=self._known_call(log, question.call))
         if not self.session.asks.can_be_answered(question):
             return None
         self._enter("ask", "requires_action")
@@ -164,6 +177,16 @@ class LiveTurn:
         finally:
             if not self.session.asks and self.phase is Phase.ASKING:
                 self._enter("answer", "running")
+
+    def _known_call(self, log: OpenLog, about: Update) -> Update:
+        """Return all that is known of a tool call the user is asked about: nobody approves what is not shown (P13)."""
+        entry = log.history.get("tool_call_update", str(about.get("toolCallId", "")))
+        if entry is None:
+            return about
+        known = {name: entry.members[name] for name in KNOWN_OF_A_CALL if entry.members.get(name) is not None}
+        if content := entry.content():
+            known["content"] = list(content)
+        return known | about
 
     async def _remember(self, log: OpenLog, question: Permission, answer: Answer) -> None:
         """Make an answer durable (P2); one that holds for ever is remembered for the session."""

@@ -5,6 +5,7 @@ terminals…) in the order of their first appearance; `RULES` says how each kind
 the newest protocol version's updates, a superset: what a surface does not know survives untouched.
 """
 
+from holdfast.model.agents import AgentDescription, AuthMethod, ClientInfo
 from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
 from holdfast.model.checks import check_update
 from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_prompt
@@ -27,6 +28,7 @@ from holdfast.model.sessions import (
     normal_path,
     title_from,
 )
+from holdfast.model.splitting import shortened_update, split_update
 from holdfast.model.tool_calls import FINAL_STATUSES
 
 __all__ = [
@@ -35,10 +37,13 @@ __all__ = [
     "LOCAL",
     "RULES",
     "UNBOUND",
+    "AgentDescription",
     "Answer",
     "ArchiveFilter",
+    "AuthMethod",
     "Choice",
     "ChoiceGroup",
+    "ClientInfo",
     "Elicitation",
     "Entry",
     "Event",
@@ -76,6 +81,8 @@ __all__ = [
     "next_phase",
     "normal_path",
     "options_update",
+    "shortened_update",
+    "split_update",
     "text_event",
     "title_from",
 ]
