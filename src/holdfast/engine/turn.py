@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
 """How a tool call that was left open ends; otherwise it failed."""
 
+RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
+
 EVENT_BYTES = 12 << 20
 """What is longer is said in several events (A4)."""
 
@@ -81,6 +83,7 @@ class LiveTurn:
         self.over: asyncio.Future[None] = loop.create_future()
         """Resolves when nothing more will be done in this turn: the agent is done, or is not waited for any longer."""
         self._loop = loop
+        self._end_waiters: list[asyncio.Future[TurnEnd]] = []
         self._log: OpenLog | None = None
         self._work: asyncio.Task[StopReason | None] | None = None
 
@@ -113,6 +116,20 @@ class LiveTurn:
     def text(self) -> str:
         """The plain text of its prompt."""
         return "\n".join(block["text"] for block in self.prompt if block.get("type") == "text")
+
+    def wait_for_end(self) -> asyncio.Future[TurnEnd]:
+        """Return a future of the caller's own for the turn's end: to cancel it cancels nothing else."""
+        waiter: asyncio.Future[TurnEnd] = self._loop.create_future()
+        if self.ended.done():
+            waiter.set_result(self.ended.result())
+        else:
+            self._end_waiters.append(waiter)
+        return waiter
+
+    def _has_ended(self, end: TurnEnd) -> None:
+        for future in (self.ended, *self._end_waiters):
+            if not future.done():  # whoever waited for it may have been cancelled, and it with them
+                future.set_result(end)
 
     # What the agent says
 
@@ -224,8 +241,7 @@ class LiveTurn:
         if end.error is not None:
             idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
         self.session.announce(idle)
-        if not self.ended.done():  # whoever waited for it may have been cancelled, and it with them
-            self.ended.set_result(end)
+        self._has_ended(end)
 
     async def _begin(self, registry: Registry) -> None:
         """Store the prompt (P2), a title made of it if there is none (B17), and the agent if it had none (F6)."""
@@ -250,8 +266,8 @@ class LiveTurn:
         session.agent_name = agent_name
         if title and state.title_by == "prompt":
             session.title = title
-        session.show(first)
-        self._enter("start", "running")
+        self.phase = next_phase(self.phase, "start")
+        session.show([*first, RUNNING])
         if not self.accepted.done():  # whoever waited for it may have been cancelled, and it with them
             self.accepted.set_result(self.message_id)
 
@@ -259,12 +275,15 @@ class LiveTurn:
         """Let the agent do its work, and return how it ended."""
 
         async def work() -> StopReason | None:
-            return await self.session.agent.perform(self)
+            try:
+                return await self.session.agent.perform(self)
+            finally:
+                self._is_over()
 
         self._work = task = self._loop.create_task(work(), name="turn", context=self.context)
-        task.add_done_callback(lambda _: self._is_over())
         if self.stopping:
             task.cancel()
+            task.add_done_callback(lambda _: self._is_over())  # it may never begin
         await self.over
         if not task.done():
             registry.leave_behind(task)
@@ -309,7 +328,7 @@ class LiveTurn:
             self.accepted.exception()  # not everybody waits for it
         if not self.ended.done():
             cancelled = isinstance(error, RequestCancelled)
-            self.ended.set_result(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
+            self._has_ended(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
 
     def cancel(self) -> None:
         """Make it stop (C5)."""

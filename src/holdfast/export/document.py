@@ -37,6 +37,8 @@ class About(msgspec.Struct, rename="camel"):
     additional_directories: list[str] = []
     archived: bool = False
     message_count: int = 0
+    agent: str = ""
+    """The agent it belongs to; a session that is imported belongs to none, until an agent is prompted in it."""
 
 
 class _Kind(msgspec.Struct):
@@ -61,6 +63,7 @@ def about(info: SessionInfo) -> About:
         additional_directories=list(info.additional),
         archived=info.archived,
         message_count=info.messages,
+        agent=info.agent,
     )
 
 

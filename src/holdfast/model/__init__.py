@@ -25,6 +25,7 @@ from holdfast.model.sessions import (
     SessionState,
     checked_cwd,
     checked_roots,
+    forked,
     normal_path,
     title_from,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "checked_system_prompt",
     "checked_value",
     "event_from",
+    "forked",
     "in_one_line",
     "latest",
     "new_id",

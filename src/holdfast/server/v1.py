@@ -94,12 +94,12 @@ class Version1(Dialect):
         """Answer a prompt when its turn has ended (C2)."""
         turn = await self._begin(params)
         try:
-            end = await asyncio.shield(turn.ended)
+            end = await turn.wait_for_end()
         except asyncio.CancelledError:
             if self._peer.has_ended and not self.connection.is_only:
                 raise  # the client has left; its turn goes on
             turn.session.cancel_turn(turn)
-            end = await turn.ended
+            end = await turn.wait_for_end()
         if end.reason == "error":
             raise turn.refusal or InternalError(end.error or "The turn failed")
         return {"stopReason": end.reason}
