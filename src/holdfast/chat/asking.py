@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.chat.forms import form_fields
 from holdfast.chat.screen import Ask, Choice
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 from holdfast.view.blocks import Note
 from holdfast.view.safe_text import safe_line
 
@@ -49,14 +49,14 @@ def _choices(options: tuple[PermissionOption, ...]) -> list[Choice]:
     return choices
 
 
-async def ask_question(screen: Screen, question: Elicitation) -> Filled:
+async def ask_question(screen: Screen, question: Elicitation) -> ElicitationAnswer:
     """Ask for a form to be filled in, or for an address to be visited. Addresses are shown and never opened."""
     message = str(question.params.get("message") or "The agent asks:")
     if question.mode == "url":
         screen.show(Note(message, str(question.params.get("url", "")), "ask"))
         choices = (Choice("y", "I have been there", "accept", "good"), Choice("n", "No", "decline", "error"))
         answer = await screen.choose(Ask("The agent wants you to open the address above.", choices, "decline"))
-        return Filled("accept") if answer == "accept" else Filled("decline")
+        return ElicitationAnswer("accept") if answer == "accept" else ElicitationAnswer("decline")
     screen.show(Note(message, tone="ask"))
     content: dict[str, object] = {}
     for field in form_fields(question.params):
@@ -65,10 +65,10 @@ async def ask_question(screen: Screen, question: Elicitation) -> Filled:
         text = await screen.fill(field.question())
         if text is None:
             screen.show(Note("Declined."))
-            return Filled("decline")
+            return ElicitationAnswer("decline")
         value = field.read(text)
         if value is not None:
             content[field.name] = value
     said = ", ".join(f"{name}: {value}" for name, value in content.items())
     screen.show(Note(f"You answered: {said or 'nothing'}"))
-    return Filled("accept", content)
+    return ElicitationAnswer("accept", content)

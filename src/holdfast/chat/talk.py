@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.chat.opening import Start
     from holdfast.chat.screen import Candidate, Screen
     from holdfast.client import ClientSession, Connection, Updates
-    from holdfast.model import Elicitation, Filled, Permission
+    from holdfast.model import Elicitation, ElicitationAnswer, Permission
     from holdfast.view.blocks import Block
 
 PATIENCE = 3.0
@@ -330,7 +330,7 @@ class Talk:
                     await self._seen.wait()
         return await ask_permission(self.screen, permission, self.view.asked(permission.call, known))
 
-    async def _question(self, _session: ClientSession | None, question: Elicitation) -> Filled:
+    async def _question(self, _session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
         return await ask_question(self.screen, question)
 
     def _do(self, what: str) -> None:

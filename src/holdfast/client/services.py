@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from holdfast.errors import FileMissing, FileRefused, InvalidParams
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +30,9 @@ log = logging.getLogger(__name__)
 Permissions: TypeAlias = (
     "Literal['deny', 'allow'] | Callable[[ClientSession, Permission], Awaitable[str | bool | None]]"
 )
-Questions: TypeAlias = "Callable[[ClientSession | None, Elicitation], Awaitable[dict[str, Any] | Filled | None]] | None"
+Questions: TypeAlias = (
+    "Callable[[ClientSession | None, Elicitation], Awaitable[dict[str, Any] | ElicitationAnswer | None]] | None"
+)
 
 
 class ReadFile(msgspec.Struct, rename="camel"):
@@ -73,14 +75,14 @@ class Services:
             log.error("The answer to a question for permission is none of those offered (%s): %r", offered, answer)
         return question.chosen(answer)
 
-    async def fill_in(self, session: ClientSession | None, question: Elicitation) -> Filled:
+    async def fill_in(self, session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
         """Answer a question that a form or an address answers."""
         if self.questions is None:
-            return Filled("decline")
+            return ElicitationAnswer("decline")
         answer = await _ask(session, self.questions(session, question))
         if answer is None:
-            return Filled("decline")
-        return answer if isinstance(answer, Filled) else Filled("accept", answer)
+            return ElicitationAnswer("decline")
+        return answer if isinstance(answer, ElicitationAnswer) else ElicitationAnswer("accept", answer)
 
     async def read_file(self, session: ClientSession, it: ReadFile) -> dict[str, str]:
         """Read a file for the agent."""

@@ -18,6 +18,7 @@ import msgspec
 
 from holdfast.model.events import event_from
 from holdfast.model.history import History
+from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,11 +35,6 @@ _MARKED_CALL = b'{"sessionUpdate":"tool_call\x03"'
 _PLAIN_CALL = frozenset(
     {"sessionUpdate", "toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput"}
 )
-_PLAIN_KINDS = frozenset(
-    {"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
-)
-_PLAIN_STATUS = frozenset({"completed", "failed"})
-"""Of a call that goes on a reader has to know what it has shown so far, so that one is decoded (B12)."""
 
 _SAID = (
     *(b'"user_message\x01', b'"agent_message\x01'),
@@ -121,8 +117,8 @@ def is_plain(update: Update) -> bool:
     if kind == "tool_call_update":
         return (
             isinstance(update.get("title"), str)
-            and update.get("kind", "other") in _PLAIN_KINDS
-            and update.get("status") in _PLAIN_STATUS
+            and update.get("kind", "other") in TOOL_KINDS
+            and update.get("status") in V1_FINAL_STATUSES  # one that goes on is decoded: readers need its past (B12)
             and all(it.get("type") == "content" for it in update.get("content") or ())
             and update.keys() <= _PLAIN_CALL
         )

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.model import History, event_from
+from holdfast.model import FINAL_STATUSES, History, event_from
 from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
 from holdfast.view.entries import view_entry
 from holdfast.view.markdown_stream import MarkdownStream
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from holdfast.view.entries import Part
 
 _MESSAGES = frozenset({"user_message", "agent_message", "agent_thought", "session_message"})
-_FINAL = frozenset({"completed", "failed", "cancelled"})
 _FOLDED = frozenset(
     {"tool_call_update", "tool_call_content_chunk", "terminal_update", "terminal_output_chunk", "plan_update"}
     | {"plan_removed", "compaction_update", "compaction_summary_chunk", "subagent_update"}
@@ -127,7 +126,7 @@ class LiveView:
         for entry in self._entries:
             if entry.entity == "plan_update":
                 yield Plan(view_entry(entry).parts)
-            elif entry.entity == "compaction_update" and entry.members.get("status") not in _FINAL:
+            elif entry.entity == "compaction_update" and entry.members.get("status") not in FINAL_STATUSES:
                 yield Note("The agent sums up what was said so far…")
 
     # Text
@@ -157,7 +156,7 @@ class LiveView:
             yield from self._parts(self._stream.finish())
         self._speaker, self._first, self._stream = ("", ""), True, MarkdownStream()
         for key in list(self._open):
-            if self._status(key) in _FINAL:
+            if self._status(key) in FINAL_STATUSES:
                 yield self._finished(key)
 
     def _message(self, event: Event, update: Update) -> Iterator[Block]:
@@ -199,7 +198,7 @@ class LiveView:
         elif kind == "plan_update" and self._carried_out(key):
             yield from self._pause()
             yield from self._plans()
-        elif kind == "compaction_update" and self._status(key, kind) in _FINAL:
+        elif kind == "compaction_update" and self._status(key, kind) in FINAL_STATUSES:
             yield from self._pause()
             entry = self._entries.get("compaction_update", key)
             assert entry is not None
@@ -218,7 +217,7 @@ class LiveView:
         if key not in self._open:
             yield from self._pause()
             self._open[key] = None
-        if self._status(key) in _FINAL and not self._speaker[0]:
+        if self._status(key) in FINAL_STATUSES and not self._speaker[0]:
             yield self._finished(key)
 
     def _finished(self, key: str) -> Call:
@@ -233,7 +232,7 @@ class LiveView:
     def _carried_out(self, key: str) -> bool:
         entry = self._entries.get("plan_update", key)
         parts = () if entry is None else view_entry(entry).parts
-        return bool(parts) and all(it.kind == "step" and it.label in _FINAL for it in parts)
+        return bool(parts) and all(it.kind == "step" and it.label in FINAL_STATUSES for it in parts)
 
     def _plans(self) -> Iterator[Block]:
         for entry in list(self._entries):

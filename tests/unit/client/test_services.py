@@ -16,7 +16,7 @@ from tests.support.wire import wait_for_death
 import holdfast
 from holdfast.demo import agent as demo_agent
 from holdfast.errors import ProcessExited
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,8 +90,8 @@ async def test_nobody_is_asked_for_permission_who_did_not_say_how(protocol: Prot
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        *(({"name": "Ada"}, "Hello, Ada."), (Filled("accept", {"name": "Bob"}), "Hello, Bob.")),
-        *((None, "You did not say."), (Filled("cancel"), "You did not say.")),
+        *(({"name": "Ada"}, "Hello, Ada."), (ElicitationAnswer("accept", {"name": "Bob"}), "Hello, Bob.")),
+        *((None, "You did not say."), (ElicitationAnswer("cancel"), "You did not say.")),
     ],
 )
 async def test_a_form_is_filled_in_by_whoever_said_they_would(protocol: ProtocolChoice, answer: Any, said: str) -> None:

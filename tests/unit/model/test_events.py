@@ -32,7 +32,7 @@ def test_the_key_is_the_one_of_the_entry_it_is_about(update: Update, key: str) -
 
 def test_only_a_chunk_that_is_nothing_but_text_carries_its_text_beside_it() -> None:
     chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": TEXT}
-    assert event_from(chunk).plain == "x"
+    assert event_from(chunk).plain_text == "x"
     for other in (
         {**chunk, "_meta": {}},
         {**chunk, "content": {**TEXT, "annotations": None}},
@@ -41,7 +41,7 @@ def test_only_a_chunk_that_is_nothing_but_text_carries_its_text_beside_it() -> N
         {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": TEXT},
         {"sessionUpdate": "_mine", "messageId": "m", "content": TEXT},
     ):
-        assert event_from(other).plain is None
+        assert event_from(other).plain_text is None
 
 
 def test_the_text_of_a_piece_of_a_message_can_be_had_whatever_stands_beside_it() -> None:
