@@ -14,9 +14,9 @@ from holdfast.model.asks import (
     PermissionOption,
     Question,
 )
-from holdfast.model.checks import check_update
+from holdfast.model.checks import check_update, checked_event, checked_stop_reason
 from holdfast.model.content import checked_prompt
-from holdfast.model.events import Event, Update, event_from, in_one_line, text_event
+from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
@@ -58,11 +58,14 @@ __all__ = [
     "TurnTrigger",
     "Update",
     "check_update",
+    "checked_event",
     "checked_prompt",
     "checked_roots",
+    "checked_stop_reason",
     "checked_value",
     "event_from",
     "in_one_line",
+    "is_object",
     "latest",
     "new_id",
     "new_session_id",
@@ -70,4 +73,5 @@ __all__ = [
     "options_update",
     "text_event",
     "title_from",
+    "without_lone_surrogates",
 ]

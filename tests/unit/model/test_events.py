@@ -86,3 +86,28 @@ def test_every_chunk_appends_to_an_entity_that_can_be_written_whole() -> None:
         if rule.fold is Fold.APPEND:
             whole = RULES[rule.entity]
             assert (whole.fold, whole.key, whole.items) == (Fold.PATCH, rule.key, rule.items)
+
+
+@pytest.mark.requirement("A2", "P6")
+@pytest.mark.parametrize(
+    ("said", "stored"),
+    [
+        ("\ud83d", "\ufffd"),
+        ("a\ud83db\ude00", "a\ufffdb\ufffd"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("é\udcff", "é\ufffd"),
+    ],
+)
+def test_lone_surrogates_are_replaced_wherever_they_are(said: str, stored: str) -> None:
+    text = text_event("agent_message_chunk", "m", said)
+    assert text.plain_text == stored and text.update()["content"]["text"] == stored
+    update: Update = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": said,
+        "rawInput": {said: [said, {"deep": (said, 1, None)}]},
+    }
+    event = event_from(update)
+    assert event.key == stored
+    assert event.update()["rawInput"] == {stored: [stored, {"deep": [stored, 1, None]}]}
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": said}}
+    assert event_from(chunk).plain_text == stored
