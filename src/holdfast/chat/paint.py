@@ -16,7 +16,7 @@ from rich.style import Style
 from rich.text import Text
 
 from holdfast.chat.markdown import BOLD, CONSOLE, DIM, code_lines, indented, markdown_lines, wrapped
-from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.safe_text import safe_line, safe_text
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ class Painter:
             case Prompt(text):
                 lines = wrapped(Text(safe_text(text).rstrip(), BOLD), self.width - 2)
                 return indented(lines, Text(self.sign("prompt"), Style(color="cyan", bold=True)), Text("  "))
-            case Said(part, _, thought):
+            case AgentText(part, _, thought):
                 return self._thought(part) if thought else self._part(part)
-            case Shown(part):
+            case AgentContent(part):
                 return self._piece(part, self.width)
             case Call():
                 return self._call(block, live=live)
@@ -125,7 +125,7 @@ class Painter:
     def _call(self, call: Call, *, live: bool) -> list[Text]:
         status = call.status if call.status in _STATUS else "pending"
         title = Text(safe_line(call.title)[:400], BOLD)
-        places = [it for it in map(self._place, call.places) if it not in title.plain][:3]
+        places = [it for it in map(self._place, call.locations) if it not in title.plain][:3]
         if places:
             title.append(self.sign("dot") + ", ".join(places), Style(dim=True, bold=False))
         if status == "cancelled":
@@ -212,9 +212,9 @@ class Painter:
 def spaced(before: Block, block: Block) -> bool:
     """Say whether an empty line stands between two blocks."""
     match before, block:
-        case Said(), Said(part, first, _):
+        case AgentText(), AgentText(part, first, _):
             return part.gap or first
-        case (Call(), Call()) | (Note(), Note() | Shown()):
+        case (Call(), Call()) | (Note(), Note() | AgentContent()):
             return False
         case _:
             return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.chat.opening import open_session, restorable
 from holdfast.chat.paint import Painter
 from holdfast.client import connect
-from holdfast.view.blocks import Said
+from holdfast.view.blocks import AgentText
 from holdfast.view.live import LiveView
 from holdfast.view.safe_text import safe_text
 
@@ -111,7 +111,7 @@ class Notes:
 
     def hear(self, event: Event) -> None:
         """Print what has finished, but for what is said."""
-        for block in self._view.see(event):
-            if not isinstance(block, Said) or block.thought:
+        for block in self._view.feed(event):
+            if not isinstance(block, AgentText) or block.thought:
                 self._stderr.writelines(f"{it}\n" for it in self._painter.lines(block))
         self._stderr.flush()

@@ -19,7 +19,7 @@ from holdfast.chat.printing import print_answer
 from holdfast.chat.talk import Talk
 from holdfast.errors import UsageError
 from holdfast.store.choice import default_path
-from holdfast.view.blocks import Note, Shown
+from holdfast.view.blocks import AgentContent, Note
 from holdfast.view.entries import Part
 from holdfast.view.safe_text import safe_text
 
@@ -70,7 +70,7 @@ async def _converse(start: Start, prompt: str | None, remark: str) -> int:
                 screen.show(Note(remark))
             status = await talk.run(screen)
             if back := talk.coming_back():
-                screen.show(Note("To go on with this session:"), Shown(Part("code", back)))
+                screen.show(Note("To go on with this session:"), AgentContent(Part("code", back)))
     return status
 
 

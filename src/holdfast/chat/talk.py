@@ -230,7 +230,7 @@ class Talk:
     async def _watch(self, updates: Updates) -> None:
         since = time.monotonic()
         async for event in updates:
-            if blocks := list(self.view.see(event)):
+            if blocks := list(self.view.feed(event)):
                 self.last_turn += blocks
                 self.screen.show(*blocks)
             self.screen.changed()
