@@ -27,7 +27,7 @@ async def fork(store: Store, *, session: str, at: str | None, title: str | None,
     --json: {"session": the new one, "from": the id of the other}.
     """
     from holdfast.engine.recovery import claimed  # noqa: PLC0415
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     seen = await store.look((await find_session(store, session)).id)
     if seen.unfinished is not None and seen.unfinished.where is None:
@@ -39,7 +39,7 @@ async def fork(store: Store, *, session: str, at: str | None, title: str | None,
     new = await _forked(store, seen, up_to, title)
     info = (await store.get(new)).info
     if as_json:
-        output.say(output.json_text({"session": about(info), "from": seen.record.info.id}))
+        output.say(output.json_text({"session": session_summary(info), "from": seen.record.info.id}))
         return
     output.say(f"{info.id} ({output.plural(info.messages, 'message')})")
     if seen.unfinished is not None:
@@ -97,12 +97,12 @@ async def rename(store: Store, *, session: str, title: str, as_json: bool) -> No
     Nothing replaces a title that you gave by one made of a prompt. An editor that has the session open shows it when it
     lists or opens the session again. With --json: {"session": …}.
     """
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     info = await find_session(store, session)
     await store.amend(info.id, title=title.strip() or None)
     if as_json:
-        output.say(output.json_text({"session": about((await store.get(info.id)).info)}))
+        output.say(output.json_text({"session": session_summary((await store.get(info.id)).info)}))
 
 
 @click.command("archive")
@@ -114,13 +114,13 @@ async def archive(store: Store, *, sessions: tuple[str, ...], undo: bool, as_jso
 
     With --json: {"sessions": […]}.
     """
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     found = await find_sessions(store, sessions)
     for info in found:
         await store.amend(info.id, archived=not undo)
     if as_json:
-        changed = [about((await store.get(it.id)).info) for it in found]
+        changed = [session_summary((await store.get(it.id)).info) for it in found]
         output.say(output.json_text({"sessions": changed}))
 
 

@@ -89,12 +89,12 @@ class _Listed:
 
 
 async def _list_json(listed: _Listed) -> None:
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     output.write('{"sessions": [')
     between = "\n"
     async for info in listed:
-        output.write(between + output.json_text(about(info)))
+        output.write(between + output.json_text(session_summary(info)))
         between = ",\n"
     output.say(f'\n], "more": {"true" if listed.more else "false"}}}')
 
@@ -149,10 +149,16 @@ async def search(
     place = None if everywhere else cwd or await here(store)
     hits = await store.search(" ".join(words), cwd=place, limit=limit)
     if as_json:
-        from holdfast.export.document import about  # noqa: PLC0415
+        from holdfast.export.document import session_summary  # noqa: PLC0415
 
         found = [
-            {"session": about(it.session), "kind": it.kind, "id": it.key or None, "text": it.text, "marks": it.marks}
+            {
+                "session": session_summary(it.session),
+                "kind": it.kind,
+                "id": it.key or None,
+                "text": it.text,
+                "marks": it.marks,
+            }
             for it in hits
         ]
         output.say(output.json_text({"hits": found}))
