@@ -22,14 +22,26 @@ from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, TurnTrigger, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
-from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, checked_roots, title_from
+from holdfast.model.sessions import (
+    LOCAL,
+    UNBOUND,
+    ArchiveFilter,
+    Page,
+    Scope,
+    SessionInfo,
+    SessionState,
+    checked_roots,
+    title_from,
+)
 from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, ToolKind, ToolStatus
 
 __all__ = [
     "ALLOW_OR_REJECT",
     "FINAL_STATUSES",
+    "LOCAL",
     "RULES",
     "TOOL_KINDS",
+    "UNBOUND",
     "Answer",
     "ArchiveFilter",
     "Choice",
@@ -48,6 +60,7 @@ __all__ = [
     "Phase",
     "Question",
     "Rule",
+    "Scope",
     "SessionInfo",
     "SessionState",
     "StopReason",

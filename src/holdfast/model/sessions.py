@@ -14,6 +14,25 @@ from holdfast.model.options import OptionValue
 ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 
 
+LOCAL = "local"
+"""The principal of everything that is not asked for over a network: the user of this machine."""
+
+UNBOUND = ""
+"""Stands for the agent of a session that belongs to none yet: one stored before sessions had agents (F6)."""
+
+
+class Scope(NamedTuple):
+    """Whose sessions: those of a principal with one agent (and those bound to no agent yet), or with all (F1)."""
+
+    principal: str = LOCAL
+    agent: str | None = None
+    """None stands for all agents; only the principal itself sees them."""
+
+    def covers(self, info: SessionInfo) -> bool:
+        """Whether a session belongs to it."""
+        return info.principal == self.principal and self.agent in (None, info.agent or self.agent)
+
+
 class SessionInfo(msgspec.Struct, frozen=True):
     """What a list shows of a session. Times are microseconds since 1970, UTC."""
 
@@ -25,6 +44,9 @@ class SessionInfo(msgspec.Struct, frozen=True):
     updated_at: int
     archived: bool
     messages: int
+    principal: str = LOCAL
+    agent: str = UNBOUND
+    """The name of the agent it belongs to."""
 
 
 class Page(NamedTuple):
