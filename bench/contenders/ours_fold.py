@@ -11,11 +11,11 @@ import msgspec
 from meter import Meter
 from params import CHUNK, TEXT
 
-from holdfast.client.connection import Told
+from holdfast.client.incoming import UpdateParams
 from holdfast.model import History
 from holdfast.surface.v1.lift import Lifting
 
-read = msgspec.json.Decoder(Told).decode
+read = msgspec.json.Decoder(UpdateParams).decode
 
 
 def fold(count: int) -> str:

@@ -14,7 +14,7 @@ from meter import Meter
 from ours_types import AgentMessageChunk, SessionNotification, TextContent
 
 from holdfast.peer import Peer, Routes
-from holdfast.transport.pipes import PipeTransport
+from holdfast.transport.descriptors import PipeTransport
 
 BURST = 16
 TEXT = "a few words of an answer, say 32"

@@ -1,8 +1,8 @@
 """Holdfast gives every ACP agent sessions that hold.
 
-`Agent` declares an agent, `Turn` is what its handler gets; `connect` talks to any agent, in a `Connection` with its
-`ClientSession`s; `holdfast.errors` has every exception. Names are loaded when they are first used, so that whoever
-needs a part does not wait for the rest.
+`Agent` declares an agent, `Turn` is what its handler gets. `connect` starts any agent and returns a `Connection` with
+its `ClientSession`s, whose turns are `ClientTurn`s. `holdfast.errors` has every exception. Names are loaded when they
+are first used, so that a program that needs a part does not wait for the rest.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.agent import Agent, Session, ToolCall, Turn
-    from holdfast.client import ClientSession, Connection, Prompting, connect
+    from holdfast.client import ClientSession, ClientTurn, Connection, connect
     from holdfast.errors import HoldfastError
 
 __all__ = [
     "Agent",
     "ClientSession",
+    "ClientTurn",
     "Connection",
     "HoldfastError",
-    "Prompting",
     "Session",
     "ToolCall",
     "Turn",
@@ -30,14 +30,18 @@ __all__ = [
 _HOMES = {
     "Agent": "holdfast.agent.agent",
     "ClientSession": "holdfast.client.session",
+    "ClientTurn": "holdfast.client.turn",
     "Connection": "holdfast.client.connection",
     "HoldfastError": "holdfast.errors",
-    "Prompting": "holdfast.client.session",
     "Session": "holdfast.agent.session",
     "ToolCall": "holdfast.agent.tools",
     "Turn": "holdfast.agent.turn",
     "connect": "holdfast.client.connecting",
 }
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> object:

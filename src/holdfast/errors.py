@@ -11,6 +11,7 @@
     │   ├── MethodNotFound      -32601
     │   ├── InvalidParams       -32602
     │   ├── InternalError       -32603  our fault, said without internals
+    │   │   ├── MessageTooLarge   what we would have to send is longer than a line may be
     │   │   ├── ModelFailed       …or that of the model behind the agent, or of its provider
     │   │   └── StoreError        the store cannot do it
     │   │       ├── StoreFull       …for want of space
@@ -21,10 +22,12 @@
     │   ├── FileMissing         -32002  the file is not there
     │   ├── UnsupportedVersion  -32022
     │   └── RequestCancelled    -32800
-    ├── RemoteError           they refused what we asked: `code`, `message`, `data`
+    ├── RemoteError           they refused what we asked: `code`, `message`, `data`, `reason`
     │   └── InvalidAnswer       …or answered something that does not fit the question
     ├── ConnectionLost        the other side went away while something waited for it
-    │   └── ProcessExited       …and it was a process we had started: `returncode`, `stderr`
+    │   ├── ProcessExited       …and it was a process we had started: `returncode`, `stderr`, `stdout`
+    │   └── StartTimeout        …or it was started and did not answer `initialize` in time: `stderr`, `stdout`
+    ├── MessageLost           they sent something that could not be read, so it is missing: `reasons`
     ├── FileRefused           a file of the session cannot be used that way; says what to do instead: `path`
     │   ├── OutsideRoots        the path leaves the session's directories, by itself or through a link
     │   ├── FileTooLarge        there is more of it than may be read at once
@@ -41,7 +44,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_REASON = 2_000
+"""So many characters of the data of an error are quoted."""
 
 
 class HoldfastError(Exception):
@@ -100,6 +109,15 @@ class InternalError(RequestError):
     code = -32603
 
 
+class MessageTooLarge(InternalError):
+    """A message of ours would be longer than a line may be (A4); nothing of it was sent."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"The message is too large: it has {size} bytes, a line may have {limit}")
+        self.size = size
+        self.limit = limit
+
+
 class ModelFailed(InternalError):
     """The model behind the agent, or its provider, did not do its part. The message holds no key (P10)."""
 
@@ -154,10 +172,15 @@ class RequestCancelled(RequestError):
 
 
 class RemoteError(HoldfastError):
-    """The other side answered our request with an error."""
+    """The other side answered our request with an error.
+
+    `reason` is what `data` says beyond the message, as text: many agents write there what went wrong.
+    """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
-        super().__init__(f"{message} ({code})")
+        reason = reason_in(data)
+        self.reason = "" if reason in message else reason
+        super().__init__(f"{message} ({code}): {self.reason}" if self.reason else f"{message} ({code})")
         self.code = code
         self.message = message
         self.data = data
@@ -177,12 +200,32 @@ class ConnectionLost(HoldfastError):
 class ProcessExited(ConnectionLost):
     """The process at the other end exited."""
 
-    def __init__(self, command: str, returncode: int | None, stderr: str) -> None:
+    def __init__(self, command: str, returncode: int | None, stderr: str, stdout: str = "") -> None:
+        """Say how it exited, and quote what it wrote last; `stdout` is what of it was no message."""
         how = "is gone" if returncode is None else f"exited with status {returncode}"
-        said = f"; its last words on stderr:\n{stderr}" if stderr else "; it wrote nothing to stderr"
-        super().__init__(f"{command} {how}{said}")
+        super().__init__(f"{command} {how}{_last_words(stderr, stdout)}")
         self.returncode = returncode
         self.stderr = stderr
+        self.stdout = stdout
+
+
+class StartTimeout(ConnectionLost):
+    """The program was started, and did not speak the protocol in time."""
+
+    def __init__(self, command: str, stdout: str, stderr: str, seconds: float) -> None:
+        waited = f"{command} was started and has not answered `initialize` for {seconds:g} seconds"
+        super().__init__(f"{waited}{_last_words(stderr, stdout)}")
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+class MessageLost(HoldfastError):
+    """The other side sent messages that could not be read: too long, no UTF-8, no JSON. What they said is missing."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        count = "A message" if len(reasons) == 1 else f"{len(reasons)} messages"
+        super().__init__(f"{count} of the agent could not be read, so something is missing: {reasons[0]}")
+        self.reasons = tuple(reasons)
 
 
 class FileRefused(HoldfastError):
@@ -239,3 +282,32 @@ class UsageError(HoldfastError):
 
 class TurnOver(UsageError):
     """Somebody speaks in a turn that has ended."""
+
+
+def _last_words(stderr: str, stdout: str) -> str:
+    if not stderr and not stdout:
+        return "; it wrote nothing to stderr"
+    quoted = [f"it wrote to {name}:\n{text}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
+    return "; " + "\n".join(quoted)
+
+
+def reason_in(data: object) -> str:
+    """Return what the data of an error says: a text in it where one is found, else all of it."""
+    if data in (None, {}, []):
+        return ""
+    reason = _find_text(data)
+    if not reason:
+        import json  # noqa: PLC0415  (errors are rare)
+
+        reason = json.dumps(data, ensure_ascii=False, default=repr)
+    return reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]}…"
+
+
+def _find_text(data: object) -> str:
+    if isinstance(data, str):
+        return data.strip()
+    if not isinstance(data, dict):
+        return ""
+    members = cast("dict[str, object]", data)
+    texts = (_find_text(members.get(name)) for name in ("reason", "details", "detail", "message", "error"))
+    return next(filter(None, texts), "")

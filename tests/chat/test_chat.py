@@ -55,6 +55,31 @@ def test_a_conversation_as_one_has_it_every_day(protocol: str, tmp_path: Path) -
         assert COLOUR.search(window.scrollback("-e"))
 
 
+def test_a_command_that_failed_is_not_ticked_and_its_output_keeps_its_indent(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, columns=60, rows=40) as window:
+        window.shows("Chatty")
+        window.say("/exit 3")
+        window.shows("✗ Run a command · exit status 3")
+        screen = window.shows("ran")
+        rows = [row for row in screen.split("\n") if "aaaa" in row or "END" in row]
+        assert rows == [f"  {'a' * 58}", f"  {'a' * 58}", f"  {'a' * 34}END"]
+        window.say("/exit 0")
+        window.shows("✓ Run a command\n")
+
+
+def test_help_always_tells_the_keys(tmp_path: Path) -> None:
+    with chat("demo", cwd=tmp_path, rows=60) as window:
+        window.shows("Holdfast demo")
+        window.say("/help")  # which the demo agent has, too
+        window.shows("Ctrl-C stops the turn; twice in a row, or Ctrl-D, leaves.")
+        window.shows("/chat:help lists the commands of the chat.")
+        window.shows("/think")
+    with chat(CHATTY, cwd=tmp_path, rows=60) as window:
+        window.shows("Chatty")
+        window.say("/help")
+        window.shows("Ctrl-C stops the turn; twice in a row, or Ctrl-D, leaves.")
+
+
 def test_keys_edit_complete_and_bring_back(tmp_path: Path) -> None:
     with chat("demo", cwd=tmp_path, rows=40) as window:
         window.shows("Holdfast demo")
@@ -199,6 +224,20 @@ def test_permission_is_given_by_a_key_that_means_it(tmp_path: Path) -> None:
         window.shows_no_more("[y] Allow")
 
 
+@pytest.mark.requirement("P13")
+def test_nobody_agrees_to_what_is_not_shown(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, rows=50) as window:
+        window.shows("Chatty")
+        window.say("/risk")
+        window.shows("[y] Allow")
+        shown = "".join(window.scrollback().split())
+        assert "harmless;touchHIDDEN1" in shown  # the end of what is asked about
+        assert "harmless;touchHIDDEN2?" in shown  # and the end of the question
+        assert "(all of it stands above)" in " ".join(window.screen().split())
+        window.press("n")
+        window.shows("allowed: False")
+
+
 def test_forms_are_filled_in_field_by_field_and_without_colours_where_none_are_wanted(tmp_path: Path) -> None:
     with chat("demo", cwd=tmp_path, rows=50, env={"NO_COLOR": "1"}) as window:
         window.shows("Holdfast demo")
@@ -248,7 +287,7 @@ def test_ten_thousand_lines_are_all_there_and_in_order(tmp_path: Path) -> None:
         window.say("/lines 10000")
         window.shows("all said")
         window.shows_no_more("working")
-        lines = [it for it in window.lines() if it.startswith("line ")]
+        lines = [line for line in window.lines() if line.startswith("line ")]
         assert lines == [f"line {n}" for n in range(10_000)]
 
 
@@ -259,21 +298,21 @@ def test_text_of_any_width_stays_whole(columns: int, tmp_path: Path) -> None:
         window.say("/wide")
         window.shows("22")
         window.shows_no_more("working")
-        lines = [it.rstrip() for it in window.screen().split("\n")]
+        lines = [line.rstrip() for line in window.screen().split("\n")]
         whole = "日本語の文字は二桁の幅があります。" * 4
-        first = next(n for n, it in enumerate(lines) if it.startswith("日本語"))
+        first = next(n for n, line in enumerate(lines) if line.startswith("日本語"))
         rows = lines[first : lines.index("", first)]
         assert "".join(rows) == whole
-        assert {len(it) for it in rows[:-1]} == {columns // 2}
-        assert any("👩" in it for it in lines)
+        assert {len(row) for row in rows[:-1]} == {columns // 2}
+        assert any("👩" in line for line in lines)
         if columns > 20:
-            table = [it for it in lines if re.fullmatch(r"(名前|東京|x) +(n|1|22)", it)]
+            table = [line for line in lines if re.fullmatch(r"(名前|東京|x) +(n|1|22)", line)]
             assert len(table) == 3
-            assert len({_columns(it.rpartition(" ")[0]) for it in table}) == 1
+            assert len({_columns(row.rpartition(" ")[0]) for row in table}) == 1
 
 
 def _columns(text: str) -> int:
-    return sum(2 if ord(it) > 0x2E80 else 1 for it in text)
+    return sum(2 if ord(character) > 0x2E80 else 1 for character in text)
 
 
 def test_a_terminal_that_can_do_nothing_will_do(tmp_path: Path) -> None:
@@ -314,6 +353,18 @@ def test_an_agent_of_somebody_else(tmp_path: Path) -> None:
         window.press("C-d")
         assert window.status() == 0
         assert "To go on" not in window.scrollback()  # it cannot
+
+
+def test_why_something_failed_is_told(tmp_path: Path) -> None:
+    odd = (sys.executable, str(PROGRAMS / "odd_agent.py"))
+    with chat("--", *odd, cwd=tmp_path, rows=40) as window:
+        window.shows("/help lists keys and commands.")
+        window.say("explain")
+        window.shows("Internal error: The key has expired")
+    with chat("--", *odd, "dies talking", cwd=tmp_path, rows=40) as window:
+        window.shows("✗ The agent exited with status 4")
+        window.shows("Please log in first:")
+        assert window.status() == 1
 
 
 def test_the_picture_in_the_readme_is_of_a_real_chat(tmp_path: Path) -> None:

@@ -76,6 +76,27 @@ async def test_flushed_lines_do_not_wait_for_the_end_of_the_tick(link: Link) -> 
         assert await there.get(2) == [b"a", b"b"]
 
 
+async def test_a_line_sent_now_does_not_wait_for_the_end_of_the_tick_and_overtakes_nothing(link: Link) -> None:
+    async with link() as (near, far):
+        far.open(there := Collector())
+        near.send(b"queued")
+        near.send_now(b"now")
+        near.send_now(b"one\nline")
+        near.send(b"later")
+        words = [bytes(line).split() for line in await there.get(4) if isinstance(line, bytes)]
+        assert words == [[b"queued"], [b"now"], [b"one", b"line"], [b"later"]]
+        await near.close(PATIENCE)
+        near.send_now(b"too late")
+        await there.end()
+        assert len(there.lines) == 4
+
+
+@pytest.mark.requirement("A4")
+async def test_a_transport_says_how_long_a_line_may_be(link: Link) -> None:
+    async with link(limit=12_345) as (near, far):
+        assert near.max_line == far.max_line == 12_345
+
+
 async def test_a_block_of_lines_arrives_behind_what_was_sent_before_and_ahead_of_what_comes_after(link: Link) -> None:
     async with link() as (near, far):
         far.open(there := Collector())

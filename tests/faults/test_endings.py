@@ -82,10 +82,10 @@ def test_what_was_never_looked_at_is_answered_before_it_exits(end: Callable[[Wir
         end(wire)
         assert wire.status(rule()) == 0
         answers = [json.loads(line) for line in wire.rest()]
-        codes = [(it["id"], it["error"]["code"]) for it in answers if "id" in it]
-        (batch,) = [it for it in answers if "id" not in it]
+        codes = [(answer["id"], answer["error"]["code"]) for answer in answers if "id" in answer]
+        (batch,) = [answer for answer in answers if "id" not in answer]
         assert sorted(codes, key=repr) == [(1, -32800), (None, -32700)]
-        assert [(it["id"], it["error"]["code"]) for it in batch] == [(2, -32800)]
+        assert [(answer["id"], answer["error"]["code"]) for answer in batch] == [(2, -32800)]
 
 
 def _wait_until_read(wire: Wire) -> None:

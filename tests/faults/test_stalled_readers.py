@@ -11,8 +11,8 @@ from tests.support.links import PATIENCE
 from tests.support.wire import Wire, memory
 
 from holdfast.errors import ConnectionLost
-from holdfast.peer import Limits, Peer, Routes
-from holdfast.transport.pipes import PipeTransport
+from holdfast.peer import Peer, PeerLimits, Routes
+from holdfast.transport.descriptors import PipeTransport
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -62,7 +62,9 @@ async def test_other_connections_go_on_while_one_reader_has_stopped() -> None:
     received = [0] * others
     stalled_read, stalled_write = os.pipe()
     silent_read, silent_write = os.pipe()
-    stalled = Peer(PipeTransport(silent_read, stalled_write), Routes(), limits=Limits(linger=0, end_grace=0.1, flush=0))
+    stalled = Peer(
+        PipeTransport(silent_read, stalled_write), Routes(), limits=PeerLimits(linger=0, end_grace=0.1, flush=0)
+    )
 
     async def tell(peer: Peer) -> int:
         told = 0
@@ -107,7 +109,7 @@ async def test_whoever_asked_a_reader_that_was_given_up_is_told() -> None:
     far_read, near_write = os.pipe()
     near_read, far_write = os.pipe()
     try:
-        limits = Limits(linger=0.1, end_grace=0.1, flush=0.1)
+        limits = PeerLimits(linger=0.1, end_grace=0.1, flush=0.1)
         async with Peer(PipeTransport(near_read, near_write), Routes(), limits=limits) as peer:
             asked = asyncio.ensure_future(peer.request("m"))
             await asyncio.sleep(0)

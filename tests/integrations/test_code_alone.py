@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.acp import serving
 
-from holdfast.cli.loading import load_agent
+from holdfast.cli.load_agent import load_agent
 from holdfast.cli.main import main
 from holdfast.code import Choice, chosen, coding_agent
 
@@ -43,8 +43,8 @@ def test_what_is_set_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatc
 def test_nothing_of_pydantic_ai_is_loaded_before_it_is_used() -> None:
     program = (
         "import sys\n"
-        "from holdfast.cli.loading import load_agent\n"
-        "import holdfast.cli.run, holdfast.demo, holdfast.agent.performer\n"
+        "from holdfast.cli.load_agent import load_agent\n"
+        "import holdfast.cli.run, holdfast.demo, holdfast.agent.port\n"
         "load_agent('code')\n"
         "print([it for it in sys.modules if it.partition('.')[0] in ('pydantic_ai', 'pydantic', 'openai', 'mcp')])"
     )

@@ -12,7 +12,7 @@ from tests.support.model_server import ModelServer, Say
 from tests.support.model_server import calls as calling
 from tests.support.scripted import allow, calls, statuses
 
-from holdfast.cli.loading import load_agent
+from holdfast.cli.load_agent import load_agent
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

@@ -12,7 +12,7 @@ from msgspec import Raw
 from tests.support.talk import QUICK, OtherEnd, talk
 
 from holdfast.errors import InternalError, InvalidParams, RequestCancelled, RequestError
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -52,7 +52,7 @@ class Odd(BaseException):
         (InvalidParams("no"), -32602),
         (RequestCancelled("cancelled"), -32800),
     ],
-    ids=lambda it: type(it).__name__ if isinstance(it, BaseException) else None,
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
 @pytest.mark.parametrize("ordered", [False, True], ids=["beside", "ordered"])
 async def test_a_handler_that_raises_is_answered_without_internals(
@@ -93,9 +93,9 @@ async def test_a_refusal_goes_out_with_its_message_and_data(link: Link) -> None:
 
 
 def _endless() -> dict[str, Any]:
-    it: dict[str, Any] = {}
-    it["self"] = it
-    return it
+    endless: dict[str, Any] = {}
+    endless["self"] = endless
+    return endless
 
 
 class Explosive(dict[str, object]):
@@ -111,7 +111,7 @@ class Explosive(dict[str, object]):
 UNENCODABLE = [object(), {1j: 2}, "\ud800", {"a": ["\udcff"]}, _endless(), {"a": {(1, 2): 3}}, Explosive(a=object())]
 
 
-@pytest.mark.parametrize("result", UNENCODABLE, ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize("result", UNENCODABLE, ids=lambda value: type(value).__name__)
 async def test_a_result_that_cannot_be_encoded_is_answered_with_an_internal_error(link: Link, result: object) -> None:
     async def handle(_params: Raw) -> object:
         return result
@@ -122,7 +122,7 @@ async def test_a_result_that_cannot_be_encoded_is_answered_with_an_internal_erro
         assert await other.is_alive()
 
 
-@pytest.mark.parametrize("data", UNENCODABLE, ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize("data", UNENCODABLE, ids=lambda value: type(value).__name__)
 async def test_a_refusal_whose_data_cannot_be_encoded_goes_out_without_it(link: Link, data: object) -> None:
     async def handle(_params: Raw) -> None:
         raise InvalidParams("no", data)
@@ -205,7 +205,7 @@ async def test_more_requests_at_once_than_allowed_are_refused_and_the_others_ser
         await go.wait()
         return "done"
 
-    async with talk(link, answering(handle), Limits(calls=3)) as (_, other):
+    async with talk(link, answering(handle), PeerLimits(requests=3)) as (_, other):
         other.say(*[{"jsonrpc": "2.0", "id": n, "method": "m"} for n in range(5)])
         assert [await other.hear_error() for _ in range(2)] == [(3, -32603), (4, -32603)]
         go.set()

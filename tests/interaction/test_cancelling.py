@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.feed import FeedTransport
+from tests.support.links import PATIENCE
 from tests.support.talk import QUICK, Arrivals, talk
 
 from holdfast.errors import RemoteError
-from holdfast.peer import Limits, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -78,7 +82,7 @@ async def test_a_request_at_work_is_cancelled_and_answered_so(link: Link, method
 async def test_a_request_cancelled_before_its_handler_began_is_answered(link: Link, ordered: bool) -> None:
     """The handler's task is made in one tick and takes its first step in the next; the fuzzer found the gap."""
     routes = Routes()
-    async with talk(link, routes, Limits(cancel_grace=3_600)) as (peer, other):
+    async with talk(link, routes, PeerLimits(cancel_grace=3_600)) as (peer, other):
 
         async def work(_params: Raw) -> None:
             await asyncio.Event().wait()
@@ -104,6 +108,138 @@ async def test_a_handler_may_answer_with_what_it_has(link: Link) -> None:
         other.cancel(1)
         assert (await other.hear())["result"] == "what there was"
         assert await other.is_alive()
+
+
+async def test_a_handler_that_was_cancelled_decides_its_answer_undisturbed(link: Link) -> None:
+    """A second cancellation does not interrupt what the first one made it do."""
+    deciding, decided = asyncio.Event(), asyncio.Event()
+    cancellations = 0
+
+    async def insert(_params: Raw) -> str:
+        nonlocal cancellations
+        while not decided.is_set():
+            try:
+                await decided.wait()
+            except asyncio.CancelledError:
+                cancellations += 1
+                deciding.set()
+        return "inserted"
+
+    routes = Routes()
+    routes.request("insert", insert)
+    async with talk(link, routes) as (_, other):
+        other.ask(1, "insert")
+        assert await other.is_alive()
+        for _ in range(5):
+            other.cancel(1)
+        async with asyncio.timeout(PATIENCE):
+            await deciding.wait()
+        assert await other.is_alive()
+        decided.set()
+        assert (await other.hear())["result"] == "inserted"
+        assert await other.is_alive()
+    assert cancellations == 1
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["beside", "ordered"])
+@pytest.mark.parametrize("cancelled", ["before", "after"])
+async def test_a_shielded_request_is_answered_by_its_handler_alone(link: Link, cancelled: str, ordered: bool) -> None:
+    """However long that takes: what cannot be undone any more must not be answered as if it were."""
+    begun, shielded, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    routes = Routes()
+    async with talk(link, routes, QUICK) as (peer, other):
+
+        async def insert(_params: Raw) -> str:
+            begun.set()
+            if cancelled == "before":
+                with suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()
+            peer.shield_request()
+            shielded.set()
+            await go_on.wait()  # a cancellation from here on would be seen as an error
+            return "inserted"
+
+        routes.request("insert", insert, ordered=ordered)
+        other.ask(1, "insert")
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+            if cancelled == "before":
+                other.cancel(1)
+            await shielded.wait()
+        arrivals = Arrivals(peer)
+        other.cancel(1)
+        await arrivals.reach(1)
+        await asyncio.sleep(3 * QUICK.cancel_grace)  # longer than others are waited for
+        go_on.set()
+        assert (await other.hear())["result"] == "inserted"
+        assert await other.is_alive()
+
+
+async def test_a_shielded_request_is_cancelled_when_the_connection_ends(link: Link) -> None:
+    cancelled = asyncio.Event()
+    routes = Routes()
+    async with talk(link, routes, QUICK) as (peer, other):
+
+        async def work(_params: Raw) -> None:
+            peer.shield_request()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+
+        peer.shield_request()  # of no use here, and no harm
+        routes.request("work", work)
+        other.ask(1, "work")
+        assert await other.is_alive()
+    assert cancelled.is_set()
+
+
+@pytest.mark.parametrize("insert_at", range(7))
+@pytest.mark.parametrize("cancel_at", range(7))
+@pytest.mark.parametrize("insert_first", [True, False])
+async def test_what_was_inserted_is_never_answered_as_cancelled(
+    cancel_at: int, insert_at: int, insert_first: bool
+) -> None:
+    """The cancellation comes at every moment around the one from which on it is too late (C6)."""
+    inserting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    begun = False
+
+    async def prompt(_params: Raw) -> str:
+        nonlocal begun
+        begun = True
+        try:
+            return await asyncio.shield(inserting)
+        except asyncio.CancelledError:
+            if inserting.done():
+                return inserting.result()
+            inserting.cancel()
+            raise
+
+    def insert() -> None:
+        if not inserting.done():
+            inserting.set_result("inserted")
+
+    routes = Routes()
+    routes.request("prompt", prompt)
+    transport = FeedTransport()
+    async with Peer(transport, routes):
+        await asyncio.sleep(0)
+        transport.feed(b'{"jsonrpc":"2.0","id":1,"method":"prompt"}\n')
+        for tick in range(10):
+            if tick == insert_at and insert_first:
+                insert()
+            if tick == cancel_at:
+                transport.feed(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}\n')
+            if tick == insert_at and not insert_first:
+                insert()
+            await asyncio.sleep(0)
+    (answer,) = [json.loads(line) for line in transport.sent]
+    if begun and not inserting.cancelled():
+        assert answer["result"] == "inserted"
+    else:
+        assert answer["error"]["code"] == CANCELLED
 
 
 async def test_a_handler_that_swallows_the_cancellation_is_answered_for(link: Link) -> None:
@@ -269,7 +405,7 @@ async def test_requests_of_ours_have_ids_of_their_own(link: Link) -> None:
         assert len({request["id"] for request in requests}) == 10
         for request in reversed(requests):
             other.say({"jsonrpc": "2.0", "id": request["id"], "result": request["params"]})
-        assert [bytes(await it) for it in asked] == [b"[%d]" % n for n in range(10)]
+        assert [bytes(await answer) for answer in asked] == [b"[%d]" % n for n in range(10)]
 
 
 async def test_an_error_answer_raises_with_its_code_message_and_data(link: Link) -> None:

@@ -116,7 +116,7 @@ async def test_what_agent_code_prints_never_reaches_the_client(tmp_path: Path) -
     arguments = (str(file), "--log-file", str(log), "--log-level", "debug")
     async with running(tmp_path / "s.db", *arguments, env={"PYTHONUNBUFFERED": "1"}) as client:
         assert await client.prompt(await client.new(), "hello") == "end_turn"
-        assert all(it["jsonrpc"] == "2.0" for it in client.heard)
+        assert all(message["jsonrpc"] == "2.0" for message in client.heard)
     assert log.exists()
 
 

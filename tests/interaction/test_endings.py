@@ -10,7 +10,7 @@ from tests.support.links import PATIENCE
 from tests.support.talk import QUICK, Arrivals, OtherEnd, talk
 
 from holdfast.errors import ConnectionLost
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -63,8 +63,8 @@ async def test_what_was_read_before_the_end_is_served(link: Link) -> None:
         await half.over()
         heard = [await half.other.hear() for _ in range(2)]
     assert sorted(handled) == ["note", "note", "work"]
-    assert sorted((it["id"], "result" in it) for it in heard if it["id"]) == [(1, True)]
-    assert [it["error"]["code"] for it in heard if not it["id"]] == [-32700]
+    assert sorted((answer["id"], "result" in answer) for answer in heard if answer["id"]) == [(1, True)]
+    assert [answer["error"]["code"] for answer in heard if not answer["id"]] == [-32700]
 
 
 async def test_work_that_goes_on_is_cancelled_and_answered(link: Link) -> None:
@@ -150,11 +150,14 @@ async def test_what_was_never_looked_at_is_answered(link: Link, kind: str) -> No
         owed = 4 if kind == "notification" else 5
         heard: list[Any] = [await half.other.hear() for _ in range(owed)]
         assert len(half.other.heard.lines) == owed
-    (batch,) = [it for it in heard if "id" not in it]
-    singles = [(it["id"], it["error"]["code"]) for it in heard if "id" in it]
+    (batch,) = [line for line in heard if "id" not in line]
+    singles = [(line["id"], line["error"]["code"]) for line in heard if "id" in line]
     blocked = [] if kind == "notification" else [("block", CANCELLED)]
     assert sorted(singles, key=repr) == sorted([*blocked, (1, CANCELLED), (None, -32700), (None, -32600)], key=repr)
-    assert sorted([(it["id"], it["error"]["code"]) for it in batch], key=repr) == [(2, CANCELLED), (None, -32600)]
+    assert sorted([(answer["id"], answer["error"]["code"]) for answer in batch], key=repr) == [
+        (2, CANCELLED),
+        (None, -32600),
+    ]
 
 
 async def test_a_batch_that_was_looked_at_in_part_is_answered_whole(link: Link) -> None:
@@ -174,7 +177,7 @@ async def test_a_batch_that_was_looked_at_in_part_is_answered_whole(link: Link) 
         half.peer.close()
         answers = await half.other.hear()
         await half.over()
-    assert sorted((it["id"], "result" in it) for it in answers) == [(0, True), (1, False), (2, False)]
+    assert sorted((answer["id"], "result" in answer) for answer in answers) == [(0, True), (1, False), (2, False)]
 
 
 async def test_when_the_other_side_goes_away_our_requests_fail(link: Link) -> None:
@@ -185,9 +188,9 @@ async def test_when_the_other_side_goes_away_our_requests_fail(link: Link) -> No
             await half.other.hear()
         await far.close(0.1)
         await half.over()
-        for it in asked:
+        for answer in asked:
             with pytest.raises(ConnectionLost):
-                await it
+                await answer
         with pytest.raises(ConnectionLost):
             await half.peer.request("another")
         half.peer.notify("told")
@@ -303,7 +306,7 @@ async def test_while_the_other_side_does_not_read_its_requests_are_not_looked_at
 
     routes = Routes()
     routes.request("much", much)
-    async with talk(link, routes, Limits(unsent=500_000)) as (peer, other):
+    async with talk(link, routes, PeerLimits(unsent=500_000)) as (peer, other):
         arrivals = Arrivals(peer)
         other.transport.pause()
         for n in range(500):

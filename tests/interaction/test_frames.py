@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import Raw
+from tests.support.links import PATIENCE
 from tests.support.talk import talk
 
 from holdfast.errors import RemoteError
@@ -37,7 +38,6 @@ def echoing() -> Routes:
         b'{"jsonrpc":"2.0","id":1,"method":"echo"}x',
         b'{"jsonrpc":"2.0","id":1,"method":"echo","params":[NaN]}',
         b'{"jsonrpc":"2.0","id":1,"method":"echo","params":["\xff"]}',
-        rb'{"jsonrpc":"2.0","id":1,"method":"echo","params":["\ud800"]}',
         b'{"jsonrpc":"2.0","id":1,"method":"echo","params":' + b"[" * 128 + b"]" * 128 + b"}",
         b"[" * 100_000,
         b"[1,",
@@ -58,6 +58,41 @@ async def test_what_is_no_json_is_answered_with_a_parse_error_and_a_null_id(link
 async def test_a_blank_line_is_not_answered(link: Link, line: bytes) -> None:
     async with talk(link) as (_, other):
         other.say(line, line)
+        assert await other.is_alive()
+
+
+@pytest.mark.requirement("A2")
+async def test_a_request_with_a_lone_surrogate_is_served_with_its_id(link: Link) -> None:
+    async with talk(link, echoing()) as (_, other):
+        other.say(rb'{"jsonrpc":"2.0","id":7,"method":"echo","params":["cut \ud83d", "whole \ud83d\ude00"]}')
+        assert await other.hear() == {"jsonrpc": "2.0", "id": 7, "result": ["cut \ufffd", "whole \U0001f600"]}
+        assert await other.is_alive()
+
+
+@pytest.mark.requirement("A2")
+async def test_a_notification_with_a_lone_surrogate_is_handled(link: Link) -> None:
+    told: list[object] = []
+
+    async def tell(params: list[str]) -> None:
+        told.extend(params)
+
+    routes = Routes()
+    routes.notification("tell", tell, list[str])
+    async with talk(link, routes) as (_, other):
+        other.say(rb'{"jsonrpc":"2.0","method":"tell","params":["\ude00"]}')
+        assert await other.is_alive()
+    assert told == ["\ufffd"]
+
+
+@pytest.mark.requirement("A2")
+@pytest.mark.parametrize("packed", [False, True], ids=["line", "batch"])
+async def test_a_response_with_a_lone_surrogate_reaches_whoever_waits_for_it(link: Link, packed: bool) -> None:
+    async with talk(link) as (peer, other):
+        asked = asyncio.ensure_future(peer.request("read", result=str))
+        line = rb'{"jsonrpc":"2.0","id":%d,"result":"cut \ud83d"}' % (await other.hear())["id"]
+        other.say(b"[%b]" % line if packed else line)
+        async with asyncio.timeout(PATIENCE):
+            assert await asked == "cut \ufffd"
         assert await other.is_alive()
 
 

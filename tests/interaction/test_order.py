@@ -330,7 +330,7 @@ async def test_tasks_that_a_handler_waits_for_get_their_answers_while_it_blocks_
         async def handle(_params: Raw) -> None:
             async with asyncio.timeout(5), asyncio.TaskGroup() as group:
                 asked = [group.create_task(peer.request("may I?", result=str)) for _ in range(3)]
-            outcome.set_result([it.result() for it in asked])
+            outcome.set_result([answer.result() for answer in asked])
 
         routes.notification("m", handle)
         routes.request("m", handle, ordered=True)
@@ -348,7 +348,7 @@ async def test_what_we_tell_and_ask_leaves_in_the_order_we_said_it(link: Link) -
             asked.append(asyncio.create_task(peer.request("asked", [n])))
             await asyncio.sleep(0)
         heard = [await other.hear() for _ in range(200)]
-        assert [it["params"][0] for it in heard] == [n // 2 for n in range(200)]
-        for it in heard[1::2]:
-            other.say({"jsonrpc": "2.0", "id": it["id"], "result": None})
+        assert [message["params"][0] for message in heard] == [n // 2 for n in range(200)]
+        for request in heard[1::2]:
+            other.say({"jsonrpc": "2.0", "id": request["id"], "result": None})
         await asyncio.gather(*asked)

@@ -12,7 +12,7 @@ from tests.support.commands import HERE, TOOLS, a_store, live_at, sessions
 from tests.support.engines import engine_process
 from tests.support.sessions import ScriptedAgent, begin, engine_at, run
 
-from holdfast.cli.sessions.moving import FORMATS
+from holdfast.cli.sessions.export_import import FORMATS
 from holdfast.format import Line
 from holdfast.model import SessionInfo, SessionState, new_session_id
 from holdfast.store import open_store
@@ -38,10 +38,10 @@ async def rich_session(place: Path) -> str:
     async with engine_at(place, ScriptedAgent()) as engine:
         session = await engine.create(HERE, ["/other"])
         await run(engine, session, *TOOLS, "usage 12", "remember count 3", "fail on purpose")
-        await engine.set_option(session, "units", "f")
-        await engine.rename(session, "A title é 日本\u202e")
+        await session.set_option("units", "f")
+        await session.rename("A title é 日本\u202e")
         session.state.permissions["rocket"] = True
-        await engine.save(session)
+        await session.save()
         await engine.archive(session.id, archived=True)
         return session.id
 

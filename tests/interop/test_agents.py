@@ -67,14 +67,19 @@ async def test_an_agent_made_with_another_sdk_can_be_driven(name: str, tmp_path:
 
 async def tells_a_story(session: holdfast.ClientSession) -> None:
     turn = session.prompt("story")
-    updates = [it async for it in turn]
+    updates = [update async for update in turn]
     assert turn.stop_reason == "end_turn"
-    assert [it.text for it in updates if it.kind == "agent_message_chunk"] == ["Let me ", "look. ", "Do", "ne."]
+    assert [update.text for update in updates if update.kind == "agent_message_chunk"] == [
+        "Let me ",
+        "look. ",
+        "Do",
+        "ne.",
+    ]
     assert updates[-1].update()["state"] == "idle"
     assert said(session.history) == TOLD
-    (call,) = [it for it in session.history if it.entity == "tool_call_update"]
+    (call,) = [entry for entry in session.history if entry.entity == "tool_call_update"]
     assert (call.members["title"], call.members["status"], call.text()) == ("Read thermometer", "completed", "21 °C")
-    assert [it.entity for it in session.history].index("tool_call_update") == 2
+    assert [entry.entity for entry in session.history].index("tool_call_update") == 2
 
 
 async def is_cancelled(session: holdfast.ClientSession) -> None:
@@ -93,7 +98,7 @@ async def is_loaded(agent: Connection, session: holdfast.ClientSession) -> None:
     if agent.protocol == 2:
         assert comparable(loaded.history) == comparable(before)
     assert said(loaded.history) == said(before)
-    assert [it.entity for it in loaded.history] == [it.entity for it in before]
+    assert [entry.entity for entry in loaded.history] == [entry.entity for entry in before]
 
 
 @pytest.mark.requirement("C8")
@@ -102,5 +107,5 @@ async def test_without_permission_it_does_nothing(name: str) -> None:
     async with holdfast.connect(*MADE[name].command()) as agent:
         session = await agent.new_session()
         await session.prompt("story")
-        (call,) = [it for it in session.history if it.entity == "tool_call_update"]
+        (call,) = [entry for entry in session.history if entry.entity == "tool_call_update"]
         assert (call.members["status"], call.text()) == ("failed", "not allowed")

@@ -17,9 +17,9 @@ from tests.support.schemas import ROOT
 import holdfast
 from holdfast.model import Elicitation, Permission
 
-EXAMPLES = [it.split("```", 1)[0] for it in (ROOT / "docs" / "client.md").read_text().split("```python\n")[1:]]
-WHOLE = [it for it in EXAMPLES if "asyncio.run" in it]
-PARTS = [it for it in EXAMPLES if "asyncio.run" not in it]
+EXAMPLES = [part.split("```", 1)[0] for part in (ROOT / "docs" / "client.md").read_text().split("```python\n")[1:]]
+WHOLE = [example for example in EXAMPLES if "asyncio.run" in example]
+PARTS = [example for example in EXAMPLES if "asyncio.run" not in example]
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,7 @@ async def test_so_do_its_other_examples(capsys: pytest.CaptureFixture[str]) -> N
     printed = capsys.readouterr().out
     assert "agent_message_chunk Coun" in printed
     assert "That was that. Hello, Ada." in printed
+    assert names["frames"][0][0] == "out"
 
 
 async def test_so_does_the_example_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,8 +70,8 @@ class Stage:
         self.asked: list[tuple[Permission, bool]] = []
         """Its questions, and whether the report was there when it asked."""
         self.willing = True
-        for it in (self.home, self.cwd):
-            it.mkdir()
+        for place in (self.home, self.cwd):
+            place.mkdir()
         os.mkfifo(self.sleeper)
 
     def connect(self, model: ModelServer) -> AbstractAsyncContextManager[Connection]:
@@ -127,7 +127,7 @@ async def test_kimi_code_can_be_driven(stage: Stage) -> None:
         wait_for_death(list(first))
 
         async with stage.connect(model) as agent:
-            (listed,) = [it async for it in agent.sessions(stage.cwd)]
+            (listed,) = [session async for session in agent.sessions(stage.cwd)]
             assert (listed.id, listed.title) == (session.id, "How warm is it?")
             loaded = await agent.load(listed)
             await goes_on(loaded, session, model)
@@ -143,13 +143,13 @@ async def test_kimi_code_can_be_driven(stage: Stage) -> None:
 
 async def uses_a_tool(stage: Stage, session: ClientSession, model: ModelServer) -> None:
     turn = session.prompt("How warm is it?")
-    updates = [it async for it in turn]
+    updates = [update async for update in turn]
     assert turn.stop_reason == "end_turn"
     assert updates[-1].update() == {"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}
-    streamed = [it.text for it in updates if it.kind == "agent_message_chunk"]
+    streamed = [update.text for update in updates if update.kind == "agent_message_chunk"]
     assert len(streamed) > 2 and "".join(map(str, streamed)) == "I write it down. It is written down."
     (written,) = tool_calls(session)
-    statuses = [it.update().get("status") for it in updates if it.kind == "tool_call_update"]
+    statuses = [update.update().get("status") for update in updates if update.kind == "tool_call_update"]
     assert statuses[0] == "pending" and set(statuses[1:-1]) == {"in_progress"} and statuses[-1] == "completed"
     assert (written.members["kind"], written.members["status"]) == ("edit", "completed")
     assert written.members["rawInput"] == {"path": "report.txt", "content": "It is 21 °C."}
@@ -157,7 +157,7 @@ async def uses_a_tool(stage: Stage, session: ClientSession, model: ModelServer) 
     assert question.call["toolCallId"] == written.key and not was_there
     assert stage.report.read_text() == "It is 21 °C."
     assert model.told()[-1]["role"] == "tool"
-    assert [it.entity for it in session.history] == [
+    assert [entry.entity for entry in session.history] == [
         "user_message",
         "agent_message",
         "tool_call_update",
@@ -176,7 +176,7 @@ async def may_not_use_a_tool(stage: Stage, session: ClientSession, model: ModelS
     stage.willing = False
     assert await session.ask_text("Make it warmer") == "So I leave it."
     assert len(stage.asked) == 2
-    assert [it.members["status"] for it in tool_calls(session)] == ["completed", "failed"]
+    assert [call.members["status"] for call in tool_calls(session)] == ["completed", "failed"]
     assert stage.report.read_text() == "It is 21 °C."
     assert model.told()[-1]["role"] == "tool"
     stage.willing = True
@@ -195,19 +195,19 @@ async def is_cancelled(session: ClientSession, model: ModelServer) -> None:
 
 async def goes_on(loaded: ClientSession, session: ClientSession, model: ModelServer) -> None:
     """It has the past it told before, but for what it adds to the user's words; the model is told it, too."""
-    past = [it for it in said(loaded.history) if it[0] == "agent_message"]
-    assert past == [it for it in said(session.history) if it[0] == "agent_message"]
-    assert [(it.members["status"], it.members["kind"]) for it in tool_calls(loaded)] == [
+    past = [each for each in said(loaded.history) if each[0] == "agent_message"]
+    assert past == [each for each in said(session.history) if each[0] == "agent_message"]
+    assert [(call.members["status"], call.members["kind"]) for call in tool_calls(loaded)] == [
         ("completed", "edit"),
         ("failed", "edit"),
     ]
     assert await loaded.ask_text("How warm was it?") == "It was 21 °C."
-    told = [it["content"] for it in model.told() if it["role"] == "assistant"]
+    told = [message["content"] for message in model.told() if message["role"] == "assistant"]
     assert "It is written down." in told and "So I leave it." in told
 
 
 def tool_calls(session: ClientSession) -> list[Entry]:
-    return [it for it in session.history if it.entity == "tool_call_update"]
+    return [entry for entry in session.history if entry.entity == "tool_call_update"]
 
 
 def descendants(pid: int | None = None) -> set[int]:

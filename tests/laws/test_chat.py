@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.chat.paint import Painter, spaced
+from holdfast.chat.paint import Painter, needs_blank_line
 from holdfast.model import event_from, text_event
 from holdfast.view.live import LiveView
 from holdfast.view.markdown_stream import MarkdownPart, MarkdownStream
@@ -144,7 +144,7 @@ def test_however_a_message_is_split_it_looks_the_same(text: str, cuts: list[int]
         blocks += view.finish()
         painter, lines, before = Painter(width), list[str](), None
         for block in blocks:
-            lines += [""] if before is not None and spaced(before, block) else []
+            lines += [""] if before is not None and needs_blank_line(before, block) else []
             lines += painter.lines(block)
             before = block
         return lines

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.stores import info
-from tests.support.updates import FEW, histories, told, values
+from tests.support.updates import FEW, encoded, histories, told, values
 
 from holdfast.export.document import DocumentWriter, read_document
 from holdfast.export.redact import Redactor
@@ -70,4 +70,4 @@ def test_where_there_are_no_secrets_redaction_changes_nothing(sequence: list[Upd
     redactor = Redactor()
     clean = [told_entry for entry in history for told_entry in redactor.entry(entry).updates()]
     assert redactor.count == 0
-    assert list(map(msgspec.json.encode, clean)) == list(map(msgspec.json.encode, history.updates()))
+    assert list(map(encoded, clean)) == list(map(encoded, history.updates()))

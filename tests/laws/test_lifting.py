@@ -20,6 +20,8 @@ from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lower import Lowering as Lowering1
 from holdfast.surface.v2 import lift as lift2
 from holdfast.surface.v2.lower import Lowering as Lowering2
+from holdfast.view.summary import summary_line
+from holdfast.view.transcript import markdown
 
 if TYPE_CHECKING:
     from holdfast.model import Event, Update
@@ -202,8 +204,9 @@ def test_what_is_not_what_it_says_it_is_is_refused_and_nothing_else_goes_wrong(m
             continue
         history = folded(list(events))
         list(history.updates())
-        assert isinstance(history.markdown(), str)
-        assert all(len(str(it)) <= 200 and str(it).isprintable() for it in events)
+        assert isinstance(markdown(history), str)
+        lines = [summary_line(event.update()) for event in events]
+        assert all(len(line) <= 200 and line.isprintable() for line in lines)
 
 
 def test_a_number_that_nobody_can_read_is_refused() -> None:

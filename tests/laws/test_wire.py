@@ -15,8 +15,18 @@ from tests.support.feed import FeedTransport
 from tests.support.judged import compare, judged_routes, read_answer
 from tests.support.oracle import METHODS, RESULT, Verdict, answer, judge
 
-from holdfast.jsonrpc import Batch, Invalid, Malformed, Notification, Request, Response, decode, oversized
-from holdfast.peer import Peer
+from holdfast.jsonrpc import (
+    Batch,
+    Invalid,
+    Malformed,
+    Notification,
+    Request,
+    Response,
+    decode,
+    encode_result,
+    oversized,
+)
+from holdfast.peer import Peer, Routes
 from holdfast.transport.lines import LineSplitter, Oversized
 
 if TYPE_CHECKING:
@@ -141,7 +151,9 @@ def test_lines_are_the_same_whatever_the_chunks(data: st.DataObject) -> None:
     whole = stream.split(b"\n")
     if not whole[-1]:
         whole.pop()
-    expected = [it if len(it) <= limit else Oversized(it[:limit], it[-limit:], limit) for it in whole]
+    expected = [
+        line if len(line) <= limit else Oversized(line[:limit], line[-limit:], limit, len(line)) for line in whole
+    ]
     assert got == expected
 
 
@@ -191,6 +203,42 @@ def test_a_frame_cut_off_by_the_end_of_the_input_is_judged_like_any_other_line(
             transport.feed(cut)
             transport.end()
         assert compare([judge(cut)], transport.sent) == ""
+
+    run_alone(run())
+
+
+@given(st.lists(st.integers(0, 1_200), max_size=20), st.data())
+def test_every_request_is_answered_once_in_lines_no_longer_than_the_limit(
+    lengths: list[int], data: st.DataObject
+) -> None:
+    """A4, P6: whether its answer fits, fits only outside its batch, or does not fit at all."""
+    limit = data.draw(st.integers(200, 1_000))
+    sent = [{"jsonrpc": "2.0", "id": n, "method": "text", "params": [length]} for n, length in enumerate(lengths)]
+    cut = data.draw(st.integers(0, len(sent)))
+
+    async def text(params: list[int]) -> str:
+        return "x" * params[0]
+
+    async def run() -> None:
+        routes = Routes()
+        routes.request("text", text, list[int])
+        transport = FeedTransport()
+        transport.max_line = limit  # of what is sent alone: the batch may be longer than that
+        async with Peer(transport, routes):
+            await asyncio.sleep(0)
+            transport.feed(json.dumps(sent[:cut]).encode() + b"\n" if cut else b"")
+            for request in sent[cut:]:
+                transport.feed(json.dumps(request).encode() + b"\n")
+        assert all(len(line) <= limit for line in transport.sent)
+        replies: list[Any] = []
+        for line in transport.sent:
+            reply: Any = json.loads(line)
+            replies += reply if isinstance(reply, list) else [reply]
+        assert sorted(reply["id"] for reply in replies) == list(range(len(sent)))
+        for reply in replies:
+            id_: int = reply["id"]
+            fits = len(encode_result(id_, "x" * lengths[id_])) <= limit - 2 * (id_ < cut)
+            assert ("result" in reply) == fits
 
     run_alone(run())
 

@@ -76,6 +76,22 @@ async def nap(turn: Turn) -> None:
         await asyncio.sleep(3600)
 
 
+@agent.command("exit", "Run a command that prints a long line and exits with a status", hint="STATUS")
+async def exit_with(turn: Turn) -> None:
+    async with turn.tool("Run a command", kind="execute") as call:
+        script = f"print('a' * 150 + 'END'); raise SystemExit({int(turn.text)})"
+        await call.terminal(sys.executable, "-c", script)
+    await turn.say("ran")
+
+
+@agent.command("risk", "Ask a question whose end matters")
+async def risk(turn: Turn) -> None:
+    harmless = "echo " + "harmless " * 60
+    async with turn.tool(f"Run {harmless}; touch HIDDEN1", kind="execute") as call:
+        allowed = await turn.allow(f"May I run {harmless}; touch HIDDEN2 ?", call)
+    await turn.say(f"allowed: {allowed}")
+
+
 @agent.command("die", "Die")
 async def die(turn: Turn) -> None:
     await turn.say("These are my ")

@@ -18,6 +18,10 @@ from typing import Any
 HABITS = frozenset(sys.argv[1:])
 V2 = "v2" in HABITS
 Message = dict[str, Any]
+OPTIONS = [
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
 
 
 class Odd:
@@ -26,6 +30,8 @@ class Odd:
         self.sessions = 0
         self.asked = -1
         self.session = ""
+        self.open: set[str] = set()
+        self.doubled: set[str] = set()
 
     # The wire
 
@@ -33,9 +39,15 @@ class Odd:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         sys.stdout.flush()
 
+    def write(self, line: bytes) -> None:
+        """Write a line that need not be JSON, nor text."""
+        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.flush()
+
     def update(self, what: str, **members: object) -> None:
         update = {"sessionUpdate": what, **members}
-        self.send({"method": "session/update", "params": {"sessionId": self.session, "update": update}})
+        for _ in range(2 if self.session in self.doubled else 1):
+            self.send({"method": "session/update", "params": {"sessionId": self.session, "update": update}})
 
     def text(self, kind: str, text: str, **members: object) -> None:
         self.update(kind, content={"type": "text", "text": text}, **members)
@@ -43,8 +55,9 @@ class Odd:
     def answer(self, id_: object, result: object) -> None:
         self.send({"id": id_, "result": result})
 
-    def refuse(self, id_: object, code: int, message: str) -> None:
-        self.send({"id": id_, "error": {"code": code, "message": message}})
+    def refuse(self, id_: object, code: int, message: str, data: object = None) -> None:
+        error: Message = {"code": code, "message": message}
+        self.send({"id": id_, "error": error if data is None else {**error, "data": data}})
 
     def read(self) -> Message | None:
         line = sys.stdin.readline()
@@ -74,6 +87,9 @@ class Odd:
         if "dies at once" in HABITS:
             print("I cannot find my key", file=sys.stderr)
             sys.exit(3)
+        if "dies talking" in HABITS:  # as kimi-cli does
+            print("Please log in first:\n  odd login", flush=True)
+            sys.exit(4)
         if "talks on stdout" in HABITS:
             print("Welcome to Odd!\n\n\x1b[1mHave fun\x1b[0m\n42\nnull")
             print(json.dumps({"level": "info", "msg": "a log line that is JSON"}), flush=True)
@@ -101,8 +117,10 @@ class Odd:
         elif V2:
             about = {"name": "odd", "version": "2"}
             self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": {"fork": {}}}})
+        elif "answers badly" in HABITS:
+            self.write(b'{"jsonrpc": "2.0", "id": %d, "result": {"agentInfo": {"name": "\xff"}}}' % int(str(id_)))
         else:
-            offered: Message = {"list": {}, "resume": {}, "fork": {}, "delete": {}}
+            offered: Message = {"list": {}, "resume": {}, "fork": {}, "delete": {}, "close": {}}
             capabilities: Message = {"loadSession": True, "sessionCapabilities": offered}
             version = asked if "echoes the version" in HABITS else 1
             self.answer(
@@ -120,6 +138,7 @@ class Odd:
             return
         self.sessions += 1
         self.session = f"s{self.sessions}"
+        self.open.add(self.session)
         if "tells too early" in HABITS:
             self.update("available_commands_update", availableCommands=[{"name": "odd", "description": "Odd"}])
             self.text("agent_message_chunk", "Welcome!")
@@ -129,26 +148,46 @@ class Odd:
         else:
             self.answer(id_, {"sessionId": self.session} if V2 else {"sessionId": self.session, "modes": modes})
 
+    def session_close(self, id_: object, params: Message) -> None:
+        self.open.discard(params["sessionId"])
+        self.doubled.discard(params["sessionId"])
+        self.answer(id_, {})
+
     def session_fork(self, id_: object, _: Message) -> None:
         self.sessions += 1
         self.session = f"s{self.sessions}"
-        self.replay()
+        if "forks silently" not in HABITS:  # opencode replays
+            self.replay()
         self.answer(id_, {"sessionId": self.session})
 
     def session_load(self, id_: object, params: Message) -> None:
         self.session = params["sessionId"]
         if "begins anew" in HABITS:
             self.answer(id_, {"sessionId": "another"})
-        elif "replays late" in HABITS:
+        elif "replays late" in HABITS:  # as Gemini does
             self.text("user_message_chunk", "Who are you?")
             self.answer(id_, None)
-            self.text("agent_message_chunk", "I am ")
-            self.text("agent_message_chunk", "odd.")
-            self.update("_done")
+            for piece in ("I ", "am ", "odd", "."):
+                time.sleep(0.04)
+                self.text("agent_message_chunk", piece)
+        elif "replays for ever" in HABITS:
+            self.answer(id_, None)
+            while True:
+                self.text("agent_message_chunk", "still ")
+                time.sleep(0.01)
+        elif "replays bytes" in HABITS:
+            self.replay()
+            self.raw_text(b"\xff")
+            self.answer(id_, None)
+        elif self.session in self.open and "refuses what is open" in HABITS:  # as Copilot does
+            self.refuse(id_, -32602, "Invalid params", {"details": "Session is already open"})
         elif params["sessionId"] == "missing" and "has everything" not in HABITS:
             self.refuse(id_, -32603, "Internal error")
         else:
-            if params["sessionId"] != "missing":
+            if self.session in self.open and "doubles what is open" in HABITS:  # as vibe does
+                self.doubled.add(self.session)
+            self.open.add(self.session)
+            if self.session != "missing":
                 self.replay()
             self.answer(id_, None)
 
@@ -174,7 +213,19 @@ class Odd:
     def session_set_mode(self, id_: object, _: Message) -> None:
         self.answer(id_, None)
 
+    def raw_update(self, update: bytes) -> None:
+        """Send an update that need not be UTF-8."""
+        params = b'{"sessionId": "%b", "update": %b}' % (self.session.encode(), update)
+        self.write(b'{"jsonrpc": "2.0", "method": "session/update", "params": %b}' % params)
+
+    def raw_text(self, text: bytes) -> None:
+        block = b'{"type": "text", "text": "%b"}' % text
+        self.raw_update(b'{"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": %b}' % block)
+
     def replay(self) -> None:
+        if "has prompts without answers" in HABITS:  # as Copilot tells them
+            for text in ("One", "Two"):
+                self.text("user_message_chunk", text)
         kinds = ("user_message", "agent_message") if V2 else ("user_message_chunk", "agent_message_chunk")
         for kind, text in zip(kinds, ("Who are you?", "I am odd."), strict=True):
             block = {"type": "text", "text": text}
@@ -192,10 +243,16 @@ class Odd:
         if "echoes the user" in HABITS:
             for piece in (words[:2], words[2:]):
                 self.text("user_message_chunk", piece)
-        if (end := self.obey(words)) is not None:
-            self.answer(id_, end)
-        else:
+        if (end := self.obey(words)) is None:
             self.refuse(id_, -32603, "Aborted")
+        elif words == "answer badly":
+            self.write(b'{"jsonrpc": "2.0", "result": {"stopReason": "\xff"}, "id": %d}' % int(str(id_)))
+        elif words == "answer with half an emoji":
+            self.write(b'{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn","x":"\\ud83d"}}' % int(str(id_)))
+        elif words == "explain":
+            self.refuse(id_, -32603, "Internal error", {"details": "The key has expired"})
+        else:
+            self.answer(id_, end)
 
     def prompt_v2(self, id_: object, params: Message, words: str) -> None:
         """Version 2, with the freedom it leaves an agent."""
@@ -209,6 +266,12 @@ class Odd:
         self.update("user_message", messageId=f"m{id_}", content=params["prompt"])
         self.update("state_update", state="running")
         end = self.obey(words) or {"stopReason": "error", "error": {"code": -32603, "message": "Aborted"}}
+        if words == "explain":
+            failed = {"code": -32603, "message": "Internal error", "data": {"details": "The key has expired"}}
+            end = {"stopReason": "error", "error": failed}
+        if words == "end badly":
+            self.raw_update(b'{"sessionUpdate": "state_update", "state": "idle", "stopReason": "\xff"}')
+            return
         if "gives no reason" in HABITS:
             end = {}
         self.update("state_update", state="idle", **end)
@@ -226,18 +289,17 @@ class Odd:
             case "tool":
                 self.tool()
             case "ask":
-                call = {"toolCallId": "c", "title": "Rocket", "kind": "execute"}
-                subject = {"title": "May I?", "subject": {"type": "tool_call", "toolCall": call}}
-                options = [
-                    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
-                    {"optionId": "no", "name": "No", "kind": "reject_once"},
-                ]
-                about = subject if V2 else {"toolCall": call}
-                options = options[:1] if rest == "yes" else options
-                asked = {"sessionId": self.session, "options": options, **about}
-                said = self.ask("session/request_permission", asked)
-                self.update("tool_call_update", toolCallId="c", status="completed")
-                self.text("agent_message_chunk", json.dumps(said.get("result") or said.get("error")), **key)
+                self.text("agent_message_chunk", json.dumps(self.permission(rest)), **key)
+            case "propose":
+                self.propose(rest)
+            case "notify":
+                method, _, params = rest.partition(" ")
+                self.send({"method": method, "params": json.loads(params or "{}")})
+            case "bytes":
+                self.raw_text(b"\xff")
+                self.text("agent_message_chunk", "And on.", **key)
+            case "emoji":
+                self.raw_text(b"half \\ud83d")
             case "request":
                 method, _, params = rest.partition(" ")
                 said = self.ask(method, {"sessionId": self.session, **json.loads(params or "{}")})
@@ -264,6 +326,32 @@ class Odd:
             case _:
                 pass
         return {"stopReason": "end_turn"}
+
+    def permission(self, rest: str) -> object:
+        """Ask for permission to do what was not announced, and do it; return the answer."""
+        call = {"toolCallId": "c", "title": "Rocket", "kind": "execute"}
+        subject = {"title": "May I?", "subject": {"type": "tool_call", "toolCall": call}}
+        about = subject if V2 else {"toolCall": call}
+        asked = {"sessionId": self.session, "options": OPTIONS[:1] if rest == "yes" else OPTIONS, **about}
+        said = self.ask("session/request_permission", asked)
+        self.update("tool_call_update", toolCallId="c", status="completed")
+        return said.get("result") or said.get("error")
+
+    def propose(self, known: str) -> None:
+        """Ask for permission, and do nothing if it is refused: Gemini does so, and vibe where the call is known."""
+        whole = {
+            "title": "Write a file",
+            "kind": "edit",
+            "status": "pending",
+            "content": [{"type": "content", "content": {"type": "text", "text": "all of it"}}],
+            "locations": [{"path": "/f"}],
+            "rawInput": {"path": "/f"},
+        }
+        call = {"toolCallId": "c", **whole}
+        if known:
+            self.update("tool_call", **call)
+            call = {"toolCallId": "c", "title": "Write"} if known == "titled" else {"toolCallId": "c"}
+        self.ask("session/request_permission", {"sessionId": self.session, "options": OPTIONS, "toolCall": call})
 
     def tool(self) -> None:
         self.text("agent_message_chunk", "Let me ")

@@ -33,16 +33,17 @@ def demo(*arguments: str, **settings: Any) -> AbstractAsyncContextManager[Connec
 def processes_with(token: str) -> list[str]:
     """Find the processes that were started with a word in their command."""
     found: list[str] = []
-    for it in Path("/proc").iterdir():
+    for process in Path("/proc").iterdir():
         with suppress(OSError):
-            if it.name.isdigit() and token.encode() in (it / "cmdline").read_bytes().split(b"\0"):
-                found.append(it.name)
+            if process.name.isdigit() and token.encode() in (process / "cmdline").read_bytes().split(b"\0"):
+                found.append(process.name)
     return found
 
 
 def said(history: History) -> list[tuple[str, str]]:
     """Give what was said, and by whom."""
-    return [(it.entity, it.text()) for it in history if it.entity in {"user_message", "agent_message", "agent_thought"}]
+    messages = {"user_message", "agent_message", "agent_thought"}
+    return [(entry.entity, entry.text()) for entry in history if entry.entity in messages]
 
 
 def folded(events: Iterable[Event]) -> History:
@@ -57,5 +58,7 @@ def comparable(history: History, *, user_ids: bool = True) -> list[bytes]:
     """Give all that a history knows; without the ids of the user's messages where they cannot be known."""
     updates = list(history.updates())
     if not user_ids:
-        updates = [{**it, "messageId": ""} if it["sessionUpdate"] == "user_message" else it for it in updates]
-    return [encoded(it) for it in updates]
+        updates = [
+            {**update, "messageId": ""} if update["sessionUpdate"] == "user_message" else update for update in updates
+        ]
+    return [encoded(update) for update in updates]

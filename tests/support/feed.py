@@ -19,6 +19,7 @@ class FeedTransport:
     """See above. Never back-pressed: whoever feeds reads along."""
 
     def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
+        self.max_line = limit
         self._lines = LineSplitter(limit)
         self._receiver: Receiver | None = None
         self.sent: list[bytes] = []
@@ -44,6 +45,9 @@ class FeedTransport:
 
     def send(self, line: bytes) -> None:
         self.sent.append(line)
+
+    def send_now(self, line: bytes) -> None:
+        self.send(line)
 
     def send_block(self, *pieces: bytes) -> None:
         self.sent += b"".join(pieces)[:-1].split(b"\n")

@@ -64,15 +64,15 @@ def read_answer(line: bytes) -> Owed:
 
 def _read_one(value: object) -> Answer:
     assert isinstance(value, dict), f"no object: {value!r}"
-    it = cast("dict[str, Any]", value)
-    assert it["jsonrpc"] == "2.0"
-    id_ = it["id"]
+    message = cast("dict[str, Any]", value)
+    assert message["jsonrpc"] == "2.0"
+    id_ = message["id"]
     assert type(id_) in (int, str, type(None)), f"no id: {id_!r}"
-    if "result" in it:
-        assert it.keys() == {"jsonrpc", "id", "result"}
+    if "result" in message:
+        assert message.keys() == {"jsonrpc", "id", "result"}
         return answer(id_, RESULT)
-    assert it.keys() == {"jsonrpc", "id", "error"}
-    error = it["error"]
+    assert message.keys() == {"jsonrpc", "id", "error"}
+    error = message["error"]
     assert type(error["code"]) is int
     assert type(error["message"]) is str
     return answer(id_, error["code"])

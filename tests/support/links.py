@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.transport import MAX_LINE_BYTES, Line, Transport, memory_pair, spawn
-from holdfast.transport.pipes import PipeTransport
+from holdfast.transport.descriptors import PipeTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

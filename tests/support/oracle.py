@@ -7,6 +7,7 @@ It knows the rules (REQUIREMENTS A2, A3, A5) and the methods of the peer under t
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple, TypeAlias, cast
 
 MAX_DEPTH = 128
@@ -88,9 +89,7 @@ def parse(line: bytes) -> object:
         value: object = _DECODER.decode(text)
     else:
         value = _PATIENT_DECODER.decode(text)
-    if "\\ud" in text or "\\uD" in text:
-        _refuse_lone_surrogates(text)
-    return value
+    return _without_lone_surrogates(value) if "\\ud" in text or "\\uD" in text else value
 
 
 class HugeInt:
@@ -109,20 +108,19 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 _PATIENT_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_int=_read_int)
 
 
-def _refuse_lone_surrogates(text: str) -> None:
-    """Look at every string, those that a later member of the same name displaces too."""
+def _without_lone_surrogates(value: object) -> object:
+    """Put U+FFFD for each surrogate left in a string: pairs became one character when they were read (A2)."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_lone_surrogates(part) for part in cast("list[object]", value)]
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value).items()
+        return {_SURROGATE.sub("\ufffd", name): _without_lone_surrogates(part) for name, part in members}
+    return value
 
-    def check(members: list[tuple[str, object]]) -> list[object]:
-        return [part for member in members for part in member]
 
-    json.dumps(
-        json.loads(text, object_pairs_hook=check, parse_int=_read_nothing, parse_float=_read_nothing),
-        ensure_ascii=False,
-    ).encode()  # an encoding error is a ValueError
-
-
-def _read_nothing(_digits: str) -> int:
-    return 0
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _depth(text: str) -> int:
@@ -149,29 +147,29 @@ def _depth(text: str) -> int:
 def _judge_message(value: object) -> Verdict:
     if not isinstance(value, dict):
         return Verdict(answer(None, INVALID_REQUEST))
-    it = cast("dict[str, Any]", value)
-    id_ = it.get("id")
+    message = cast("dict[str, Any]", value)
+    id_ = message.get("id")
     readable: Id = id_ if isinstance(id_, int | str) and not isinstance(id_, bool) else None
-    if "method" not in it and ("result" in it or "error" in it):
+    if "method" not in message and ("result" in message or "error" in message):
         return Verdict(None)  # an answer, good or bad, is never answered
-    method = it.get("method")
-    if it.get("jsonrpc") != "2.0" or not isinstance(method, str) or not _no_answer_inside(it):
+    method = message.get("method")
+    if message.get("jsonrpc") != "2.0" or not isinstance(method, str) or not _no_answer_inside(message):
         return Verdict(answer(readable, INVALID_REQUEST))
-    if not isinstance(it.get("params"), dict | list | None):
+    if not isinstance(message.get("params"), dict | list | None):
         return Verdict(answer(readable, INVALID_REQUEST))
-    if "id" in it:
+    if "id" in message:
         code = METHOD_NOT_FOUND if readable is not None else INVALID_REQUEST
         return Verdict(answer(readable, METHODS.get(method, code) if readable is not None else code))
-    if method == CANCEL_METHOD and isinstance(params := it.get("params"), dict):
+    if method == CANCEL_METHOD and isinstance(params := message.get("params"), dict):
         return Verdict(None, (cast("dict[str, Any]", params).get("requestId"),))
     return Verdict(None)
 
 
-def _no_answer_inside(it: dict[str, Any]) -> bool:
+def _no_answer_inside(message: dict[str, Any]) -> bool:
     """Say whether a request's `error` member, which it should not have, is at least an error."""
-    if "error" not in it:
+    if "error" not in message:
         return True
-    error = it["error"]
+    error = message["error"]
     if not isinstance(error, dict):
         return False
     members = cast("dict[str, Any]", error)

@@ -7,7 +7,7 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 from holdfast.transport import MAX_LINE_BYTES
 from tests.support.links import PATIENCE, Collector
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.transport import Transport
     from tests.support.links import Link
 
-QUICK = Limits(cancel_grace=0.02, linger=0.02, end_grace=0.02, flush=0.02)
+QUICK = PeerLimits(cancel_grace=0.02, linger=0.02, end_grace=0.02, flush=0.02)
 """Limits for tests about what happens when the patience ends: it ends soon."""
 
 
@@ -89,7 +89,7 @@ class Arrivals:
 
 @asynccontextmanager
 async def talk(
-    link: Link, routes: Routes | None = None, limits: Limits | None = None, limit: int = MAX_LINE_BYTES
+    link: Link, routes: Routes | None = None, limits: PeerLimits | None = None, limit: int = MAX_LINE_BYTES
 ) -> AsyncGenerator[tuple[Peer, OtherEnd]]:
     """Let a peer serve one end of a link while the test holds the other."""
     async with link(limit=limit) as (near, far):

@@ -60,7 +60,7 @@ class Window:
 
     def lines(self) -> list[str]:
         """Look at everything since the beginning, line by line."""
-        return [it.rstrip() for it in self.scrollback().split("\n")]
+        return [line.rstrip() for line in self.scrollback().split("\n")]
 
     def shows(self, text: str) -> str:
         """Wait until a text is on the screen; give the screen."""

@@ -80,8 +80,8 @@ async def test_a_peer_that_is_wrong_is_noticed(fault: Callable[[bytes], list[byt
     send = transport.send
 
     def send_wrong(line: bytes) -> None:
-        for it in fault(line):
-            send(it)
+        for wrong in fault(line):
+            send(wrong)
 
     transport.send = send_wrong
     complaints = [(await trial.put(number))[1] for number in range(5)]

@@ -84,8 +84,8 @@ class Trial:
         return wrong
 
     async def _settle(self, asked: Sequence[asyncio.Future[Raw]]) -> None:
-        for it in asked:
-            it.cancel()
+        for answer_ in asked:
+            answer_.cancel()
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, Exception) and not isinstance(outcome, HoldfastError):
                 raise outcome

@@ -2,53 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.engine import Turn
+    from holdfast.engine import ClientInfo, LiveTurn, SessionClient
     from holdfast.workspace import Workspace
-
-
-class Services(Protocol):
-    """Asks the editor; says what it can be asked for."""
-
-    @property
-    def offered(self) -> frozenset[str]:
-        """Of ``read``, ``write`` and ``terminal``, what the editor does."""
-        ...
-
-    async def call(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask the editor for something, in the session it shows."""
-        ...
 
 
 class ClientServices:
     """The editor's files and terminals. Paths outside the session's roots are refused before it is asked (C11)."""
 
-    def __init__(self, turn: Turn, services: Services, workspace: Workspace) -> None:
+    def __init__(self, turn: LiveTurn, client: SessionClient, workspace: Workspace) -> None:
         self._turn = turn
-        self._services = services
+        self._client = client
         self._workspace = workspace
 
     @classmethod
-    def of(cls, turn: Turn) -> ClientServices | None:
-        """Find a client that watches the turn and does something for the agent."""
-        for attachment in turn.session.attachments:
-            services: Services | None = getattr(attachment.watcher, "services", None)
-            if services is not None and services.offered:
-                from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
+    def of(cls, turn: LiveTurn) -> ClientServices | None:
+        """Return what the client that prompted does for the agent (F3); None where no client prompted."""
+        if turn.client is None:
+            return None
+        from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
 
-                return cls(turn, services, Workspace(turn.session.cwd, turn.session.additional))
-        return None
+        cwd, *additional = turn.roots
+        return cls(turn, turn.client, Workspace(cwd, tuple(additional)))
 
     @property
     def offers(self) -> frozenset[str]:
         """Of ``read``, ``write`` and ``terminal``, what it can be asked for."""
-        return self._services.offered
+        return self._client.services
 
     async def read_text(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
         """Read a file as the editor has it; from a line on (the first is 1), and so many lines."""
@@ -78,9 +64,23 @@ class ClientServices:
             await self._call("terminal/release", terminal)
         return ended.get("exitCode"), output["output"]
 
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send the client a request of one's own, as ``_mine/mood``; return its result, or raise `RemoteError`."""
+        await self._turn.shown()
+        return await self._client.request(method, params)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send the client a notification of one's own."""
+        self._client.notify(method, params)
+
+    @property
+    def info(self) -> ClientInfo:
+        """What the client said about itself: its name, version and capabilities."""
+        return self._client.info
+
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._turn.flush()  # what was said before it is asked is shown before
-        return await self._services.call(method, params)
+        await self._turn.shown()  # what was said before it is asked is shown before
+        return await self._client.request(method, {"sessionId": self._turn.session.id, **params})
 
     def _need(self, service: str) -> None:
         if service not in self.offers:

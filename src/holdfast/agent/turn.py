@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from holdfast.agent.client import ClientServices
     from holdfast.agent.session import Session
-    from holdfast.engine import Turn as EngineTurn
+    from holdfast.engine import LiveTurn
     from holdfast.mcp import ToolResult
     from holdfast.model import Entry, Event, History, StopReason, ToolKind, Update
     from holdfast.workspace import Files
@@ -26,7 +26,7 @@ DEFAULT = -1.0
 class Turn:
     """One turn: from a prompt to its answer."""
 
-    def __init__(self, session: Session, turn: EngineTurn, text: str, client: ClientServices | None) -> None:
+    def __init__(self, session: Session, turn: LiveTurn, text: str, client: ClientServices | None) -> None:
         self.session = session
         self.text = text
         """The prompt's plain text; for a slash command, what follows its name."""
@@ -145,6 +145,13 @@ class Turn:
     def stop(self, reason: StopReason) -> None:
         """Say why the turn ends when it does, where it is not because all was said."""
         self.stop_reason = reason
+
+    async def keep(self, data: Any) -> None:
+        """Keep a private entry: a JSON value that belongs to the history, and that no client is shown.
+
+        It is forked, cut and deleted with the turn it was kept in; `session.kept` reads it back.
+        """
+        self._turn.keep(data)
 
     # Asking
 

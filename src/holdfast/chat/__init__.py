@@ -1,18 +1,18 @@
-"""A terminal's view of one session: `holdfast chat`.
+"""The terminal chat: `holdfast chat`.
 
 What happens goes one way, and only the last step touches a terminal:
 
-    event ─ View ─► blocks ─ Painter ─► lines ─ Terminal | Lines ─► the screen
+    update ─ LiveView ─► blocks ─ Painter ─► lines ─ TerminalScreen | LineScreen ─► the screen
 
-- `view` says what there is to show (`blocks`): what is finished, which is printed once, and what may still change;
-  `streamed` cuts Markdown as it comes where later text can change nothing any more, `calls` looks into tool calls;
-- `paint` makes lines of blocks, in a width, with or without colours, `markdown` those of Markdown; all that leaves
+- `holdfast.view.live` decides what there is to show: what is finished, and is printed once, and what may still change;
+- `paint` turns blocks into lines of a width, with or without colours, `markdown` those of Markdown; all that leaves
   there was made harmless by `holdfast.view.safe_text`;
-- `screen` says what a conversation needs of whatever it is shown on: `terminal` (with `keyboard` and `output`), which
-  keeps its lower part alive, or `lines`, which can do nothing but print;
-- `talk` has the agent, the session and the turns; `opening` finds the session, `asking` and `forms` put the agent's
-  questions, `commands` and `acting` are our own slash commands, `status` is one line;
-- `running` and `starting` stand between all this and the command line; `printing` is for pipes.
+- `screen` is the port of what a conversation is shown on: `terminal_screen` (with `keyboard` and `terminal_output`),
+  which keeps its lower part alive, or `line_screen`, which can do nothing but print;
+- `conversation` has the agent, the session and the turns; `session_opening` finds the session, `questions` and `forms`
+  put the agent's questions to the user, `commands` names our own slash commands and `command_actions` does what they
+  say, `status` writes one line;
+- `settings` are what the command line asks for, `run_chat` runs a chat with them, `print_answer` is for pipes.
 
 It knows no protocol: agents are spoken to through `holdfast.client`.
 """

@@ -1,6 +1,6 @@
 """The chat's own slash commands. An agent's command of the same name wins; ours is then `/chat:name`.
 
-What a command does is in `Talk`; here is what they are called, what they take, and how a line is completed.
+Here is what they are called, what they take, and how a line is completed; `command_actions` has what they do.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Command:
 
 
 COMMANDS = {
-    it.name: it
-    for it in (
+    command.name: command
+    for command in (
         Command("help", "Keys and commands"),
         Command("mode", "Switch the mode, or show which there are", "[MODE]"),
         Command("model", "Switch the model, or show which there are", "[MODEL]"),
@@ -47,21 +47,26 @@ KEYS = """Enter sends, Alt-Enter begins a new line, Up brings back what you said
 Ctrl-C stops the turn; twice in a row, or Ctrl-D, leaves. What you say while the agent works waits for its turn."""
 
 
-def parse(text: str, theirs: Mapping[str, object]) -> tuple[Command, str] | None:
-    """Find out whether a line is one of our commands; give it and what follows its name."""
+def parse_command(text: str, of_agent: Mapping[str, object]) -> tuple[Command, str] | None:
+    """Return the command of ours that a line is, and its argument; None if it is none."""
     if not text.startswith("/"):
         return None
-    name, _, rest = text[1:].strip().partition(" ")
-    if name in theirs:
+    name, _, argument = text[1:].strip().partition(" ")
+    if name in of_agent:
         return None
     command = COMMANDS.get(name.removeprefix(PREFIX))
-    return None if command is None else (command, rest.strip())
+    return None if command is None else (command, argument.strip())
 
 
-def help_text(theirs: Mapping[str, Any]) -> str:
-    """Write down the keys, our commands and the agent's."""
-    ours = [(_reach(it.name, theirs), it.takes, it.about) for it in COMMANDS.values()]
-    others = [(safe_line(name), _takes(it), safe_line(_about(it))) for name, it in theirs.items()]
+def is_help_of_agent(text: str, of_agent: Mapping[str, object]) -> bool:
+    """Return whether a line asks for help, and the agent has a help of its own."""
+    return text.strip() == "/help" and "help" in of_agent
+
+
+def help_text(of_agent: Mapping[str, Any]) -> str:
+    """Return the keys, our commands and the agent's, as text."""
+    ours = [(_typed_name(command.name, of_agent), command.takes, command.about) for command in COMMANDS.values()]
+    others = [(safe_line(name), _takes(command), safe_line(_about(command))) for name, command in of_agent.items()]
     listed = [f"/{name} {takes}".rstrip() + f"  {about}" for name, takes, about in ours]
     if others:
         listed += [
@@ -72,57 +77,58 @@ def help_text(theirs: Mapping[str, Any]) -> str:
     return "\n".join((KEYS, "", *listed))
 
 
-def complete(line: str, session: ClientSession | None) -> Iterator[Candidate]:
-    """Give what a line could become."""
-    theirs = {} if session is None else session.commands
+def complete_line(line: str, session: ClientSession | None) -> Iterator[Candidate]:
+    """Yield what a line could be completed to."""
+    of_agent = {} if session is None else session.commands
     if not line.startswith("/"):
         return
     if " " not in line:
-        for name, it in theirs.items():
-            if _is_word(name) and name.startswith(line[1:]):
-                yield Candidate(f"/{name}", _about(it))
-        for it in COMMANDS.values():
-            name = _reach(it.name, theirs)
+        for name, command in of_agent.items():
+            if _is_typeable(name) and name.startswith(line[1:]):
+                yield Candidate(f"/{name}", _about(command))
+        for command in COMMANDS.values():
+            name = _typed_name(command.name, of_agent)
             if name.startswith(line[1:]):
-                yield Candidate(f"/{name}", it.about)
+                yield Candidate(f"/{name}", command.about)
         return
-    found = parse(line, theirs)
+    found = parse_command(line, of_agent)
     if found is not None and session is not None:
-        head, _, rest = line.partition(" ")
-        for text, about in _arguments(found[0].name, rest.lstrip(), session):
-            if text.startswith(rest.lstrip()) and text != rest.strip():
+        head, _, argument = line.partition(" ")
+        for text, about in _arguments(found[0].name, argument.lstrip(), session):
+            if text.startswith(argument.lstrip()) and text != argument.strip():
                 yield Candidate(f"{head} {text}", about)
 
 
-def choices(option: Mapping[str, Any]) -> dict[str, str]:
-    """Give the values of an option, and what they are called."""
+def option_values(option: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of an option, and their names."""
     if option.get("type") == "boolean":
         return {"true": "on", "false": "off"}
     found: dict[str, str] = {}
-    for it in _objects(option.get("options")):
-        for choice in _objects(it.get("options")) or [it]:
+    for item in _objects(option.get("options")):
+        for choice in _objects(item.get("options")) or [item]:
             if isinstance(value := choice.get("value"), str):
                 found[value] = str(choice.get("name") or value)
     return found
 
 
-def _arguments(command: str, rest: str, session: ClientSession) -> Iterable[tuple[str, str]]:
+def _arguments(command: str, argument: str, session: ClientSession) -> Iterable[tuple[str, str]]:
     match command:
         case "mode":
             return session.modes.items()
         case "model":
             return session.models.items()
         case "option":
-            option_id, space, _ = rest.partition(" ")
+            option_id, space, _ = argument.partition(" ")
             if space and option_id in session.options:
-                return [(f"{option_id} {value}", name) for value, name in choices(session.options[option_id]).items()]
-            return [(id_, str(it.get("name", ""))) for id_, it in session.options.items()]
+                values = option_values(session.options[option_id])
+                return [(f"{option_id} {value}", name) for value, name in values.items()]
+            return [(option_id, str(option.get("name", ""))) for option_id, option in session.options.items()]
         case _:
             return ()
 
 
-def _reach(name: str, theirs: Mapping[str, object]) -> str:
-    return f"{PREFIX}{name}" if name in theirs else name
+def _typed_name(name: str, of_agent: Mapping[str, object]) -> str:
+    return f"{PREFIX}{name}" if name in of_agent else name
 
 
 def _about(command: Any) -> str:
@@ -138,9 +144,10 @@ def _takes(command: Any) -> str:
             return ""
 
 
-def _is_word(name: str) -> bool:
+def _is_typeable(name: str) -> bool:
     return name.isprintable() and " " not in name
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    return [it for it in cast("list[Any]", value) if isinstance(it, dict)] if isinstance(value, list) else []
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]

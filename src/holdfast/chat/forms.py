@@ -1,11 +1,11 @@
-"""Forms that an agent wants filled in, asked one field after the other. Pure: a schema in, questions and values out."""
+"""Forms that an agent wants filled in, asked field by field. Pure: a schema in, questions and values out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.chat.screen import Field
+from holdfast.chat.screen import LineQuestion
 from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ class FormField:
     required: bool
     default: Any
     choices: tuple[tuple[str, str], ...]
-    """Values that may be chosen, and what they are called."""
+    """Values that may be chosen, and their names."""
     least: float | None
     most: float | None
     """Limits: of a number itself, of the length of a text, of how many are chosen."""
 
-    def question(self) -> Field:
-        """Make the question that asks for it."""
-        return Field(self.label, self._hint(), self._wrong)
+    def question(self) -> LineQuestion:
+        """Create the question that asks for it."""
+        return LineQuestion(self.label, self._hint(), self._wrong)
 
     def listed(self) -> str:
-        """List the choices there are."""
+        """Return the choices as a numbered list."""
         return "\n".join(f"{n} {safe_line(title)}" for n, (_, title) in enumerate(self.choices, 1))
 
     def read(self, text: str) -> Any:
-        """Read an answer; None leaves the field out. Says in a `ValueError` what is wrong with it."""
+        """Return the value an answer means; None leaves the field out. Raises `ValueError` that says what is wrong."""
         text = text.strip()
         if not text:
             if self.default is not None:
@@ -48,7 +48,7 @@ class FormField:
                 raise ValueError("this one is needed")
             return None
         if self.type == "array":
-            values = [self._chosen(it.strip()) for it in text.split(",") if it.strip()]
+            values = [self._chosen(part.strip()) for part in text.split(",") if part.strip()]
             self._check(len(values), "choose")
             return values
         if self.choices:
@@ -103,12 +103,12 @@ class FormField:
 
 
 def form_fields(params: dict[str, Any]) -> Iterator[FormField]:
-    """Find the fields of a form, whatever the agent sent."""
+    """Yield the fields of a form, whatever the agent sent."""
     schema = _object(params.get("requestedSchema"))
     required: Any = schema.get("required")
     needed = cast("list[Any]", required) if isinstance(required, list) else []
-    for name, it in _object(schema.get("properties")).items():
-        field = _object(it)
+    for name, schema_of_field in _object(schema.get("properties")).items():
+        field = _object(schema_of_field)
         kind = str(field.get("type", "string"))
         title = str(field.get("title") or name)
         about = field.get("description")
@@ -116,19 +116,19 @@ def form_fields(params: dict[str, Any]) -> Iterator[FormField]:
             "string": ("minLength", "maxLength"),
             "array": ("minItems", "maxItems"),
         }.get(kind, ("minimum", "maximum"))
-        least, most = (_number(field.get(it)) for it in bounds)
+        least, most = (_number(field.get(bound)) for bound in bounds)
         choices = tuple(_choices(_object(field.get("items")) if kind == "array" else field))
         label = f"{title}: {about}" if about else title
         yield FormField(name, label, kind, name in needed, field.get("default"), choices, least, most)
 
 
 def _choices(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for it in cast("list[Any]", schema.get("enum") or ()):
-        yield str(it), str(it)
-    for it in cast("list[Any]", schema.get("oneOf") or schema.get("anyOf") or ()):
-        value = _object(it).get("const")
+    for value in cast("list[Any]", schema.get("enum") or ()):
+        yield str(value), str(value)
+    for choice in cast("list[Any]", schema.get("oneOf") or schema.get("anyOf") or ()):
+        value = _object(choice).get("const")
         if value is not None:
-            yield str(value), str(_object(it).get("title") or value)
+            yield str(value), str(_object(choice).get("title") or value)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What is typed: a line that is edited, single keys that answer questions, and the keys that stop and leave.
 
-It knows nothing of how anything looks. A key means one thing at a time: it edits what is to be said, or it answers the
-question that is asked; which, `ask` and `field` say.
+It does not know how anything looks. A key means one thing at a time: it edits the prompt, or it answers the question
+that is being asked, `key_question` or `line_question`.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyPressEvent
 
-    from holdfast.chat.screen import Ask, Field, Outlook
+    from holdfast.chat.screen import KeyQuestion, LineQuestion, ScreenDelegate
 
 CALM = 0.5
-"""A question is asked when no key was pressed for so long: what was being typed must not become an answer."""
+"""A question is asked when no key was pressed for so many seconds: what was being typed must not become an answer."""
 
 
 class Keyboard:
-    """See the module. `changed` is called when there is something new to draw."""
+    """Reads prompts and answers from keys. `changed` is called when there is something new to draw."""
 
-    def __init__(self, outlook: Outlook, changed: Callable[[], None], history: History | None) -> None:
+    def __init__(self, delegate: ScreenDelegate, changed: Callable[[], None], history: History | None) -> None:
         self.left = asyncio.Event()
-        self.said: deque[str] = deque()
-        """What was said and not read yet."""
-        self.ask: Ask | None = None
-        self.field: Field | None = None
+        self.prompts: deque[str] = deque()
+        """Prompts that were sent off and not read yet."""
+        self.key_question: KeyQuestion | None = None
+        self.line_question: LineQuestion | None = None
         self.wrong = ""
-        """What is wrong with the answer that was given last."""
+        """What is wrong with the line that was given last."""
         self.interrupts = 0
         """How often in a row the user wanted something to stop."""
         self.buffer = Buffer(
-            completer=_Completer(outlook),
+            completer=_Completer(delegate),
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
             history=history or InMemoryHistory(),
             multiline=True,
@@ -55,7 +55,7 @@ class Keyboard:
         self.answer = Buffer(multiline=False)
         self.focus: Callable[[Buffer], object] = lambda _: None
         """Directs the keys that edit to one of the two buffers."""
-        self._outlook = outlook
+        self._delegate = delegate
         self._changed = changed
         self._news = asyncio.Event()
         self._asking = asyncio.Lock()
@@ -64,45 +64,45 @@ class Keyboard:
         self._filled = 0.0  # when a line was asked for last
 
     async def read(self) -> str | None:
-        """Wait for what the user says; None when the user leaves."""
-        while not self.said and not self.left.is_set():
+        """Wait for the next prompt; return None when the user leaves."""
+        while not self.prompts and not self.left.is_set():
             self._news.clear()
             await self._news.wait()
         if self.left.is_set():
             return None
         self._changed()
-        return self.said.popleft()
+        return self.prompts.popleft()
 
     def take_back(self) -> None:
-        """Give what was said and not read yet back to be edited."""
-        if self.said:
-            self.buffer.text = "\n".join(filter(None, (*self.said, self.buffer.text)))
+        """Put prompts that were not read yet back into the edited line."""
+        if self.prompts:
+            self.buffer.text = "\n".join(filter(None, (*self.prompts, self.buffer.text)))
             self.buffer.cursor_position = len(self.buffer.text)
-        self.said.clear()
+        self.prompts.clear()
         self._changed()
 
-    async def choose(self, ask: Ask) -> str | None:
-        """Ask for a key."""
+    async def ask_key(self, question: KeyQuestion) -> str | None:
+        """Ask for a key; return the value of the answer, or the default."""
         async with self._asking:
             await self._calm()
-            self.ask = ask
+            self.key_question = question
             try:
-                return await self._answer(ask.default)
+                return await self._answer(question.default)
             finally:
-                self.ask = None
+                self.key_question = None
 
-    async def fill(self, field: Field) -> str | None:
-        """Ask for a line."""
+    async def ask_line(self, question: LineQuestion) -> str | None:
+        """Ask for a line; return None if the user declines."""
         async with self._asking:
             if asyncio.get_running_loop().time() > self._filled + CALM:  # between fields nobody has to wait
                 await self._calm()
-            self.field, self.wrong = field, ""
+            self.line_question, self.wrong = question, ""
             self.answer.reset()
             self.focus(self.answer)
             try:
                 return await self._answer(None)
             finally:
-                self.field = None
+                self.line_question = None
                 self.focus(self.buffer)
                 self._filled = asyncio.get_running_loop().time()
 
@@ -110,10 +110,10 @@ class Keyboard:
         """Read nothing more; what is asked gets no answer."""
         self.left.set()
         self._news.set()
-        self._give(None if self.ask is None else self.ask.default)
+        self._give(None if self.key_question is None else self.key_question.default)
 
     def key_pressed(self, _: object) -> None:
-        """Note that somebody types."""
+        """Note that somebody is typing."""
         self._last_key = asyncio.get_running_loop().time()
 
     async def _calm(self) -> None:
@@ -141,14 +141,14 @@ class Keyboard:
     # Keys
 
     def bindings(self) -> KeyBindings:
-        """Say what each key does."""
+        """Return what each key does."""
         keys = KeyBindings()
-        asking = Condition(lambda: self.ask is not None)
-        filling = Condition(lambda: self.field is not None)
+        asking = Condition(lambda: self.key_question is not None)
+        filling = Condition(lambda: self.line_question is not None)
         editing = ~asking & ~filling
         always = Always()
         for pressed, when, does in (
-            (("enter",), editing, self._say),
+            (("enter",), editing, self._send),
             (("escape", "enter"), editing, self._break_line),
             (("tab",), editing, self._complete),
             (("s-tab",), editing & has_completions, self._complete_back),
@@ -167,13 +167,13 @@ class Keyboard:
             keys.add(*pressed, filter=when, eager=pressed == ("escape",))(does)
         return keys
 
-    def _say(self, _: KeyPressEvent) -> None:
+    def _send(self, _: KeyPressEvent) -> None:
         self.interrupts = 0
         text = self.buffer.text
         if text.strip():
             self.buffer.append_to_history()
             self.buffer.reset()
-            self.said.append(text)
+            self.prompts.append(text)
             self._news.set()
 
     def _break_line(self, _: KeyPressEvent) -> None:
@@ -202,7 +202,7 @@ class Keyboard:
         """Stop what is being done, forget what was being typed, or leave: the second time in a row leaves."""
         if self.interrupts:
             self.leave()
-        elif self._outlook.interrupt() or not self.buffer.text:
+        elif self._delegate.interrupt() or not self.buffer.text:
             self.interrupts += 1
         else:
             self.buffer.reset()
@@ -219,33 +219,33 @@ class Keyboard:
 
     def _choose(self, event: KeyPressEvent) -> None:
         self.interrupts = 0
-        for it in self.ask.choices if self.ask is not None else ():
-            if it.key == event.data:
-                self._give(it.value)
+        for choice in self.key_question.choices if self.key_question is not None else ():
+            if choice.key == event.data:
+                self._give(choice.value)
 
     def _take_default(self, _: KeyPressEvent) -> None:
-        self._give(None if self.ask is None else self.ask.default)
+        self._give(None if self.key_question is None else self.key_question.default)
 
     def _decline(self, _: KeyPressEvent) -> None:
         self._give(None)
 
     def _fill(self, _: KeyPressEvent) -> None:
         self.interrupts = 0
-        self.wrong = "" if self.field is None else self.field.check(self.answer.text)
+        self.wrong = "" if self.line_question is None else self.line_question.check(self.answer.text)
         if not self.wrong:
             self._give(self.answer.text)
         self._changed()
 
 
 class _Completer(Completer):
-    def __init__(self, outlook: Outlook) -> None:
-        self._outlook = outlook
+    def __init__(self, delegate: ScreenDelegate) -> None:
+        self._delegate = delegate
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Complete the whole line."""
+        """Yield completions of the whole line."""
         del complete_event
         line = document.text
         if document.cursor_position == len(line) and "\n" not in line:
-            for it in self._outlook.complete(line):
-                about = safe_line(it.about)[:200]
-                yield Completion(it.text, -len(line), display=safe_line(it.text), display_meta=about)
+            for candidate in self._delegate.complete(line):
+                about = safe_line(candidate.about)[:200]
+                yield Completion(candidate.text, -len(line), display=safe_line(candidate.text), display_meta=about)

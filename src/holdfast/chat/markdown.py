@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from rich import box
+from rich.cells import chop_cells
 from rich.console import Console
 from rich.style import Style
 from rich.table import Table
@@ -51,12 +52,12 @@ CONSOLE = Console(file=StringIO(), width=80, color_system=None, legacy_windows=F
 
 
 def markdown_lines(text: str, width: int) -> list[Text]:
-    """Lay out Markdown."""
+    """Return Markdown as lines."""
     return _blocks(SyntaxTreeNode(_parser.parse(text)).children, width)
 
 
 def wrapped(text: Text, width: int) -> list[Text]:
-    """Break lines between words, and words that are too long for a line anywhere."""
+    """Return text broken between words, and inside words that are too long for a line."""
     text.expand_tabs(4)
     lines = text.wrap(CONSOLE, max(width, 2), overflow="fold")
     for line in lines:
@@ -64,11 +65,23 @@ def wrapped(text: Text, width: int) -> list[Text]:
     return list(lines)
 
 
+def folded(line: Text, width: int) -> list[Text]:
+    """Return a line broken wherever the width ends; a line of output or code is not broken between words."""
+    if line.cell_len <= width:
+        return [line]
+    ends: list[int] = []
+    at = 0
+    for row in chop_cells(line.plain, max(width, 2)):
+        at += len(row)
+        ends.append(at)
+    return list(line.divide(ends[:-1]))
+
+
 def code_lines(code: str, language: str) -> list[Text]:
-    """Highlight code. Its lines are not broken: the terminal does that, and copying gives what was meant."""
+    """Return code highlighted. Its lines are not broken: the terminal does that, and copying gives what was meant."""
     code = code.expandtabs(4)
     lexer = LANGUAGES.get(language.lower())
-    if lexer is None or any(len(it) > LONG_LINE for it in code.split("\n")):
+    if lexer is None or any(len(line) > LONG_LINE for line in code.split("\n")):
         return [Text(line) for line in code.split("\n")]
     from rich.syntax import Syntax  # noqa: PLC0415  (not every answer has code)
 
@@ -79,10 +92,10 @@ def code_lines(code: str, language: str) -> list[Text]:
 
 
 def indented(lines: Iterable[Text], first: Text, rest: Text) -> list[Text]:
-    """Put something before the first line and something before the others."""
+    """Return lines with `first` before the first of them and `rest` before the others."""
     put = [Text.assemble(rest if n else first, line) for n, line in enumerate(lines)]
-    for it in put:
-        it.rstrip()
+    for line in put:
+        line.rstrip()
     return put
 
 
@@ -142,7 +155,8 @@ def _table(node: SyntaxTreeNode, width: int) -> list[Text]:
         table.add_row(*map(_inline, row.children))
     options = CONSOLE.options.update(width=width)
     lines = [
-        Text.assemble(*((it.text, it.style or "") for it in line)) for line in CONSOLE.render_lines(table, options)
+        Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        for line in CONSOLE.render_lines(table, options)
     ]
     for line in lines:
         line.rstrip()

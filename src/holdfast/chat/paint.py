@@ -15,7 +15,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 from rich.text import Text
 
-from holdfast.chat.markdown import BOLD, CONSOLE, DIM, code_lines, indented, markdown_lines, wrapped
+from holdfast.chat.markdown import BOLD, CONSOLE, DIM, code_lines, folded, indented, markdown_lines, wrapped
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.safe_text import safe_line, safe_text
 
@@ -30,7 +30,9 @@ Colours: TypeAlias = Literal["no", "mono", "yes"]
 
 CALL_LINES = 16
 DIFF_LINES = 160
-"""So much of what a tool has shown is printed, the beginning and the end of it."""
+"""So many lines of what a tool has shown are printed, the first and the last of it, unless it is shown whole."""
+MAX_TITLE = 400
+MAX_LOCATIONS = 3
 LIVE_LINES = 4
 
 _GREEN, _RED, _YELLOW = Style(color="green"), Style(color="red"), Style(color="yellow")
@@ -62,25 +64,25 @@ class Painter:
     """Paths inside this directory are shown without it."""
 
     def lines(self, block: Block) -> list[str]:
-        """Paint a block."""
-        return [self._encoded(it) for it in self._texts(block)]
+        """Return a block as lines."""
+        return [self._encoded(text) for text in self._texts(block)]
 
     def live(self, blocks: Iterable[Block], height: int) -> list[str]:
-        """Paint what is not finished, the last of it, in at most so many lines, none longer than the width."""
+        """Return the last lines of what is not finished, at most `height` of them, none longer than the width."""
         lines: list[Text] = []
         before: Block | None = None
         for block in blocks:
-            if before is not None and spaced(before, block):
+            if before is not None and needs_blank_line(before, block):
                 lines.append(Text())
             lines += self._texts(block, live=True)
             before = block
         kept = lines[-height:] if height > 0 else []
-        for it in kept:
-            it.truncate(self.width)
-        return [self._encoded(it) for it in kept]
+        for line in kept:
+            line.truncate(self.width)
+        return [self._encoded(line) for line in kept]
 
     def sign(self, name: str) -> str:
-        """Give a sign that the terminal can show."""
+        """Return a sign that the terminal can show."""
         return (_SIGNS if self.unicode else _ASCII).get(name, "")
 
     def _texts(self, block: Block, *, live: bool = False) -> list[Text]:
@@ -95,7 +97,7 @@ class Painter:
             case Call():
                 return self._call(block, live=live)
             case Plan(parts):
-                return [line for it in parts for line in self._step(it)]
+                return [line for part in parts for line in self._step(part)]
             case Note(text, details, tone):
                 sign = self.sign(tone)
                 lines = wrapped(Text(safe_text(text), _TONES[tone]), self.width - len(sign))
@@ -115,8 +117,8 @@ class Painter:
     def _thought(self, part: MarkdownPart) -> list[Text]:
         text = part.text if part.language is None or self.colours == "no" else f"```\n{part.text}\n```"
         lines = wrapped(Text(text), self.width - 2) if self.colours == "no" else markdown_lines(text, self.width - 2)
-        for it in lines:
-            it.stylize(_THOUGHT)
+        for line in lines:
+            line.stylize(_THOUGHT)
         gutter = Text(self.sign("thought"), DIM)
         return indented(lines, gutter, gutter)
 
@@ -124,21 +126,36 @@ class Painter:
 
     def _call(self, call: Call, *, live: bool) -> list[Text]:
         status = call.status if call.status in _STATUS else "pending"
-        title = Text(safe_line(call.title)[:400], BOLD)
-        places = [it for it in map(self._place, call.locations) if it not in title.plain][:3]
-        if places:
-            title.append(self.sign("dot") + ", ".join(places), Style(dim=True, bold=False))
+        if call.exit_status and status == "completed":
+            status = "failed"  # the tool has done its work; the command it ran has not
+        title = self._title(call)
         if status == "cancelled":
             title.append(self.sign("dot") + "cancelled", _YELLOW)
+        if call.exit_status:
+            title.append(self.sign("dot") + safe_line(call.exit_status), _RED)
         lines = indented(
             wrapped(title, self.width - 2),
             Text(self.sign(status), _STATUS.get(status, DIM)),
             Text("  "),
         )
-        inside = [line for it in call.parts for line in self._piece(it, self.width - 2, whole=call.whole)]
+        shown = [line for part in call.parts for line in self._piece(part, self.width - 2, whole=call.whole)]
+        inside = [row for line in shown for row in folded(line, self.width - 2)]
         if live:
             inside = inside[-LIVE_LINES:]
         return [*lines, *indented(inside, Text("  "), Text("  "))]
+
+    def _title(self, call: Call) -> Text:
+        """Return the title of a call and where it works; of a call that is shown whole, nothing is left out."""
+        shown = safe_line(call.title)
+        if len(shown) > MAX_TITLE and not call.whole:
+            shown = f"{shown[:MAX_TITLE]}{self.sign('more')}"
+        title = Text(shown, BOLD)
+        locations = [location for location in map(self._location, call.locations) if location not in shown]
+        if len(locations) > MAX_LOCATIONS and not call.whole:
+            locations[MAX_LOCATIONS:] = [f"{len(locations) - MAX_LOCATIONS} more"]
+        if locations:
+            title.append(self.sign("dot") + ", ".join(locations), Style(dim=True, bold=False))
+        return title
 
     def _piece(self, part: Part, width: int, *, whole: bool = False) -> list[Text]:
         text = safe_text(part.text).strip("\n")
@@ -148,7 +165,7 @@ class Painter:
             case "diff":
                 return self._diff(text, part.label, None if whole else DIFF_LINES)
             case "code":
-                lines = [Text(it, DIM) for it in text.expandtabs(4).split("\n")]
+                lines = [Text(line, DIM) for line in text.expandtabs(4).split("\n")]
                 return self._short(lines, None if whole else CALL_LINES)
             case "image":
                 return [Text(f"[image {safe_line(part.text)}, {len(part.label) * 3 // 4:,} bytes]", DIM)]
@@ -161,24 +178,23 @@ class Painter:
                 return wrapped(Text(text, DIM), width)
 
     def _diff(self, patch: str, path: str, limit: int | None) -> list[Text]:
-        lines = [
-            it for it in patch.expandtabs(4).split("\n") if not it.startswith(("diff --git", "index ", "new file"))
-        ]
+        headers = ("diff --git", "index ", "new file")
+        lines = [line for line in patch.expandtabs(4).split("\n") if not line.startswith(headers)]
         while lines and lines[0].startswith(("--- ", "+++ ")):
             del lines[0]
-        added = sum(it.startswith("+") for it in lines)
-        removed = sum(it.startswith("-") for it in lines)
-        head = Text(self._place(path) or "changed", BOLD)
+        added = sum(line.startswith("+") for line in lines)
+        removed = sum(line.startswith("-") for line in lines)
+        head = Text(self._location(path) or "changed", BOLD)
         head.append(f"  +{added}", _GREEN)
         head.append(f" -{removed}", _RED)
-        return [head, *self._short([Text(it, _DIFF.get(it[:1], "")) for it in lines], limit)]
+        return [head, *self._short([Text(line, _DIFF.get(line[:1], "")) for line in lines], limit)]
 
     def _short(self, lines: list[Text], limit: int | None) -> list[Text]:
         if limit is None or len(lines) <= limit + 2:
             return lines
         head = limit // 2
-        left = Text(f"{self.sign('more')} {len(lines) - limit:,} more lines: /details", Style(dim=True, italic=True))
-        return [*lines[:head], left, *lines[-(limit - head) :]]
+        more = f"{self.sign('more')} {len(lines) - limit:,} more lines: /details"
+        return [*lines[:head], Text(more, Style(dim=True, italic=True)), *lines[-(limit - head) :]]
 
     def _step(self, part: Part) -> list[Text]:
         if part.kind != "step":
@@ -188,9 +204,9 @@ class Painter:
         lines = wrapped(Text(safe_line(part.text), style), self.width - 4)
         return indented(lines, Text(box, _STATUS.get(part.label, "")), Text("    "))
 
-    def _place(self, path: str) -> str:
+    def _location(self, path: str) -> str:
         inside = self.cwd and path.startswith(f"{self.cwd.rstrip('/')}/")
-        return safe_line(relpath(path, self.cwd) if inside else path)[:200]
+        return safe_line(relpath(path, self.cwd) if inside else path)
 
     # Encoding
 
@@ -209,8 +225,8 @@ class Painter:
         return "".join(out)
 
 
-def spaced(before: Block, block: Block) -> bool:
-    """Say whether an empty line stands between two blocks."""
+def needs_blank_line(before: Block, block: Block) -> bool:
+    """Return whether an empty line stands between two blocks."""
     match before, block:
         case AgentText(), AgentText(part, first, _):
             return part.gap or first

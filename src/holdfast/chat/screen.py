@@ -1,4 +1,4 @@
-"""What the conversation needs of whatever it is shown on, and what that may ask of the conversation."""
+"""The port between a conversation and what it is shown on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One answer to a question: the key that gives it, and what it is called."""
+    """One answer to a `KeyQuestion`: the key that gives it, and its label."""
 
     key: str
     label: str
@@ -23,8 +23,8 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A question that is answered with a single key; `default` is what Enter and Escape mean."""
+class KeyQuestion:
+    """A question that is answered with a single key; `default` is the answer of Enter and Escape."""
 
     text: str
     choices: tuple[Choice, ...]
@@ -32,8 +32,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A question that is answered with a line of text; `check` says what is wrong with it, or nothing."""
+class LineQuestion:
+    """A question that is answered with a line of text; `check` returns what is wrong with a line, or nothing."""
 
     label: str
     hint: str
@@ -41,33 +41,33 @@ class Field:
 
 
 class Candidate(NamedTuple):
-    """Something the line could be completed to."""
+    """Something the edited line could be completed to."""
 
     text: str
     about: str
 
 
-class Outlook(Protocol):
+class ScreenDelegate(Protocol):
     """What a screen may ask of the conversation, at any time."""
 
     def live(self) -> Iterable[Block]:
-        """Give what may still change."""
+        """Return what may still change."""
         ...
 
     def busy(self) -> str:
-        """Say what is being done right now; nothing where nothing is."""
+        """Return what is being done right now; empty where nothing is."""
         ...
 
     def status(self) -> str:
-        """Say in one line what is worth knowing: mode, model, usage."""
+        """Return one line about the session: directory, mode, model, usage."""
         ...
 
     def complete(self, line: str) -> Iterable[Candidate]:
-        """Give what a line could become."""
+        """Return what a line could be completed to."""
         ...
 
     def interrupt(self) -> bool:
-        """Stop what is being done; say whether anything was."""
+        """Stop what is being done; return whether anything was."""
         ...
 
 
@@ -75,20 +75,20 @@ class Screen(Protocol):
     """Where a conversation is shown."""
 
     interactive: bool
-    """Whether somebody is there to be asked."""
+    """Whether a person is there to be asked."""
     left: asyncio.Event
-    """Whether the user wants to leave."""
+    """Set when the user wants to leave."""
 
     def show(self, *blocks: Block) -> None:
         """Print blocks, once and for all."""
         ...
 
     def changed(self) -> None:
-        """Look again at what may change."""
+        """Draw again what may change."""
         ...
 
     async def read(self) -> str | None:
-        """Wait for what the user says; None when the user leaves."""
+        """Wait for the next prompt; return None when the user leaves."""
         ...
 
     def leave(self) -> None:
@@ -96,13 +96,13 @@ class Screen(Protocol):
         ...
 
     def take_back(self) -> None:
-        """Forget what was said and not read yet."""
+        """Take back prompts that were not read yet."""
         ...
 
-    async def choose(self, ask: Ask) -> str | None:
-        """Ask; give the value of the answer, or the default."""
+    async def ask_key(self, question: KeyQuestion) -> str | None:
+        """Ask a question; return the value of the answer, or the default."""
         ...
 
-    async def fill(self, field: Field) -> str | None:
-        """Ask for a line; None where the user does not want to give one."""
+    async def ask_line(self, question: LineQuestion) -> str | None:
+        """Ask for a line; return None if the user declines."""
         ...

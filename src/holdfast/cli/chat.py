@@ -1,4 +1,4 @@
-"""`holdfast chat`: its part of the command line. What it does with it is in `holdfast.chat`, loaded when needed."""
+"""The command line of `holdfast chat`; the chat itself is in `holdfast.chat`, imported when needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from holdfast.cli.completion import complete_sessions
 
 if TYPE_CHECKING:
-    from holdfast.chat.opening import Permissions
+    from holdfast.chat.settings import PermissionChoice
 
 _COMMAND = "holdfast.chat.command"
 
@@ -29,10 +29,10 @@ command, behind `--`:
 
 
 class _Chat(click.Command):
-    """Keeps what stands behind `--` apart: it is a command of its own, not one of our files."""
+    """Keeps what stands behind `--` apart: the command of an agent, not one of our files."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the agent's command away from the rest."""
+        """Parse our own arguments, without the agent's command."""
         if "--" in args:
             at = args.index("--")
             ctx.meta[_COMMAND] = tuple(args[at + 1 :])
@@ -85,21 +85,21 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         raise click.UsageError("name an agent, or give a command behind `--`, not both")
     if options["newest"] and options["resume"] is not None:
         raise click.UsageError("--continue and --resume name two sessions; choose one")
-    from holdfast.chat.running import run_chat  # noqa: PLC0415  (`--help` needs none of it)
-    from holdfast.chat.starting import start_of  # noqa: PLC0415
-    from holdfast.cli.models import use_models  # noqa: PLC0415
+    from holdfast.chat.run_chat import run_chat  # noqa: PLC0415  (`--help` needs none of it)
+    from holdfast.chat.settings import chat_settings  # noqa: PLC0415
+    from holdfast.cli.model_options import use_models  # noqa: PLC0415
 
     use_models("", cast("tuple[str, ...]", options["models"]), cast("str | None", options["base_url"]))
     protocol = cast("str", options["protocol"])
-    start, remark = start_of(
+    settings, remark = chat_settings(
         agent,
         command,
         cwd=os.getcwd(),  # noqa: PTH109
         newest=bool(options["newest"]),
         resume=cast("str | None", options["resume"]),
-        permissions=cast("Permissions | None", options["permissions"]),
+        permissions=cast("PermissionChoice | None", options["permissions"]),
         store=cast("str | None", options["place"]),
         protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
     )
     prompt = cast("str | None", options["prompt"])
-    return run_chat(start, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))
+    return run_chat(settings, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from holdfast.cli.lazy import LazyGroup
+from holdfast.cli.lazy_group import LazyGroup
 
 COMMANDS = {
     "run": ("holdfast.cli.completion:run", "Speak ACP on stdin and stdout: for an editor's settings"),

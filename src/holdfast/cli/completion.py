@@ -1,4 +1,4 @@
-"""Completion of command lines by shells: what they load, and what they are told about sessions."""
+"""Completion of command lines by shells: the script they load, and the sessions they are offered."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def completion(shell: str) -> None:
 
 
 def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Sequence[CompletionItem]:
-    """Offer ids of sessions: the newest, or those that begin so."""
+    """Return ids of sessions to complete with: the newest, or those that begin with what was typed."""
     import asyncio  # noqa: PLC0415
 
     from holdfast.errors import HoldfastError  # noqa: PLC0415
@@ -48,7 +48,8 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 async def _offered(place: str | None, incomplete: str) -> list[CompletionItem]:
-    from holdfast.cli.stores import opened, short_id  # noqa: PLC0415
+    from holdfast.cli.store_arguments import opened, short_id  # noqa: PLC0415
+    from holdfast.model import Scope  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     async with opened(place) as store:
@@ -56,15 +57,17 @@ async def _offered(place: str | None, incomplete: str) -> list[CompletionItem]:
             given = incomplete if incomplete.startswith("sess_") else f"sess_{incomplete}"
             found = await store.find(given, limit=OFFERED)
         else:
-            found = (await store.list(cwd=None, archived="include", cursor=None, limit=OFFERED)).sessions
+            found = (await store.list(Scope(), cwd=None, archived="include", cursor=None, limit=OFFERED)).sessions
     whole = incomplete.startswith("s")
-    return [CompletionItem(it.id if whole else short_id(it.id), help=safe_line(it.title or "")[:60]) for it in found]
+    return [
+        CompletionItem(info.id if whole else short_id(info.id), help=safe_line(info.title or "")[:60]) for info in found
+    ]
 
 
 @click.command("run", add_help_option=False, context_settings={"ignore_unknown_options": True})
 @click.argument("agent", nargs=-1, type=click.Path())
 def run(agent: tuple[str, ...]) -> int:
-    """Stand for the command that is read elsewhere, so that its file can be completed."""
+    """Complete the file of `holdfast run`, whose command line is parsed in `holdfast.cli.main`."""
     from holdfast.cli.main import run as run_  # noqa: PLC0415
 
     return run_(agent)

@@ -1,4 +1,4 @@
-"""Decides quickly: `run`, which editors wait for, or one of the commands for people (`holdfast.cli.commands`)."""
+"""`main`: decides quickly between `run`, which editors wait for, and the commands for people."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
     gc.disable()  # what is loaded now stays: looking through it again and again is a tenth of the start
     import argparse  # noqa: PLC0415  (starts sooner than click: docs/decisions/002)
 
-    from holdfast.cli.models import add_model_arguments  # noqa: PLC0415
+    from holdfast.cli.model_options import add_model_arguments  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         "holdfast run", description=RUN, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -1,6 +1,6 @@
-"""How things look to people, and to programs: columns, times, sizes, colours, JSON.
+"""What the command line prints: columns, times, sizes, colours, JSON.
 
-Everything that strangers said must have gone through `holdfast.view.safe_text` before it is put here.
+The text of strangers must have gone through `holdfast.view.safe_text` before it is printed here.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 def say(text: str = "") -> None:
-    """Write a line for whoever reads."""
+    """Print a line of the result to stdout."""
     sys.stdout.write(f"{text}\n")
 
 
 def write(text: str) -> None:
-    """Write a part of what is for whoever reads."""
+    """Print a part of the result to stdout."""
     sys.stdout.write(text)
 
 
 def tell(text: str) -> None:
-    """Write a line about what is going on, beside what was asked for."""
+    """Print a line about what is going on to stderr."""
     sys.stderr.write(f"{text}\n")
 
 
 def json_text(value: Any) -> str:
-    """Encode as JSON. What could steer a terminal is escaped: it may be one that reads it."""
+    """Return a value as JSON, with everything escaped that could steer a terminal."""
     import msgspec  # noqa: PLC0415  (help needs none)
 
     from holdfast.view.safe_text import safe_json  # noqa: PLC0415
@@ -44,7 +44,7 @@ def json_text(value: Any) -> str:
 
 
 def is_coloured() -> bool:
-    """Say whether there is somebody who sees colours: https://no-color.org."""
+    """Return whether colours are wanted: https://no-color.org."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -53,7 +53,7 @@ def is_coloured() -> bool:
 
 
 def painter() -> Callable[..., str]:
-    """Give what paints text, or leaves it as it is where colours are not wanted."""
+    """Return a function that colours text, or leaves it as it is where colours are not wanted."""
     return click.style if is_coloured() else _unpainted
 
 
@@ -62,65 +62,65 @@ def _unpainted(text: str, **_: object) -> str:
 
 
 def width() -> int | None:
-    """Give how wide lines may be; None where nobody looks at them."""
+    """Return how wide lines may be; None where the output is no terminal."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return max(shutil.get_terminal_size().columns, 20)
     return None
 
 
 def cells(text: str) -> int:
-    """Say how wide a text is in a terminal."""
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    return sum(_cells(it) for it in text)
+    return sum(_cells(character) for character in text)
 
 
-def _cells(it: str) -> int:
-    if unicodedata.combining(it) or it in "\u200b\u200c\u200d\u2060\ufe0e\ufe0f":
+def _cells(character: str) -> int:
+    if unicodedata.combining(character) or character in "\u200b\u200c\u200d\u2060\ufe0e\ufe0f":
         return 0
-    return 2 if unicodedata.east_asian_width(it) in "WF" else 1
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def cut(text: str, room: int | None) -> str:
-    """Cut a text to the room there is."""
+    """Return a text cut to a width."""
     if room is None or cells(text) <= room:
         return text
     kept, used = "", 0
-    for it in text:
-        used += _cells(it)
+    for character in text:
+        used += _cells(character)
         if used >= room:
             break
-        kept += it
+        kept += character
     return f"{kept.rstrip()}…"
 
 
 def padded(text: str, room: int, *, right: bool = False) -> str:
-    """Fill a text up to the room there is."""
+    """Return a text filled up to a width."""
     space = " " * max(0, room - cells(text))
     return space + text if right else text + space
 
 
 def wrapped(text: str, room: int | None) -> list[str]:
-    """Break a line where it would be too long, at a space if there is one."""
+    """Return a line broken where character would be too long, at a space if there is one."""
     if room is None or cells(text) <= room:
         return [text]
     lines: list[str] = []
     line, used, space = "", 0, 0
-    for it in text.replace("\t", "    "):
-        if used + _cells(it) > room:
+    for character in text.replace("\t", "    "):
+        if used + _cells(character) > room:
             at = space if 0 < space < len(line) else len(line)
             lines.append(line[:at].rstrip())
             line = line[at:].lstrip() if at == space else line[at:]
             used, space = cells(line), 0
-        line += it
-        used += _cells(it)
-        if it == " ":
+        line += character
+        used += _cells(character)
+        if character == " ":
             space = len(line)
     return [*lines, line]
 
 
 def ago(microseconds: int, now: float | None = None) -> str:
-    """Say when something was, as people do."""
+    """Return how long ago a moment was."""
     seconds = (time.time() if now is None else now) - microseconds / 1e6
     if seconds < 60:
         return "just now"
@@ -132,12 +132,12 @@ def ago(microseconds: int, now: float | None = None) -> str:
 
 
 def moment(microseconds: int) -> str:
-    """Say when something was, to the minute."""
+    """Return a moment to the minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(microseconds / 1e6))
 
 
 def size(count: int) -> str:
-    """Say how much that is."""
+    """Return a number of bytes as people write it."""
     if count < 1_000:
         return f"{count} B"
     power = min(len(str(count)) // 3 if len(str(count)) % 3 else len(str(count)) // 3 - 1, 4)
@@ -146,25 +146,28 @@ def size(count: int) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """Say how many."""
+    """Return a count and the word for what was counted."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[list[str]]:
-    """Align the columns of a table; the last one is left as it is."""
+    """Return the rows of a table with aligned columns; the last column is left as it is."""
     if not rows:
         return []
     room = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     last = len(room) - 1
     return [
-        [it if at == last else padded(it, room[at], right=at < len(right) and right[at]) for at, it in enumerate(row)]
+        [
+            cell if at == last else padded(cell, room[at], right=at < len(right) and right[at])
+            for at, cell in enumerate(row)
+        ]
         for row in rows
     ]
 
 
 @contextmanager
 def working(what: str, total: int | None = None) -> Generator[Callable[[int], None]]:
-    """Show that something goes on, and how far it is where that is known; only to somebody who looks."""
+    """Show progress on stderr while the block runs, if that is a terminal; yields a function that adds to it."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -9,8 +9,9 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from holdfast.cli.loading import load_agent
-from holdfast.cli.models import use_models
+from holdfast.agent.port import AuthorAgent
+from holdfast.cli.load_agent import load_agent
+from holdfast.cli.model_options import use_models
 from holdfast.errors import UsageError
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
@@ -48,7 +49,8 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
     gc.enable()
 
     async def serve() -> None:
-        await serve_stdio(Host(agent, store=arguments.store, protocol=arguments.protocol, servers=servers))
+        port = AuthorAgent(agent, servers)
+        await serve_stdio(Host(port, store=arguments.store, protocol=arguments.protocol))
 
     run_to_the_end(serve())
 

@@ -5,30 +5,36 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.client.connection import Connection
-from holdfast.client.dialect import dialect
+from holdfast.client.handshake import ClientInfo, negotiate
 from holdfast.client.services import Services
-from holdfast.errors import InvalidAnswer, RemoteError, UsageError
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.errors import StartTimeout, UsageError
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
+    from typing import Literal
 
     from holdfast.agent import Agent
     from holdfast.client.dialect import Dialect
-    from holdfast.client.services import Permissions, Questions
-    from holdfast.model import Update
-    from holdfast.transport import Transport
+    from holdfast.client.handshake import ProtocolChoice
+    from holdfast.client.services import OnNotification, OnRequest, Permissions, Questions
+    from holdfast.peer import DroppedLine
+    from holdfast.transport import ProcessTransport, Transport
 
-ProtocolChoice: TypeAlias = Literal["auto", 1, 2]
+LIMITS = PeerLimits(linger=0.1, end_grace=1.0, flush=0.3)
 
-LIMITS = Limits(linger=0.1, end_grace=1.0, flush=0.3)
-
-PATIENCE = 2.0
+EXIT_SECONDS = 2.0
 """An agent has so many seconds to exit once its input has ended, and as many again once it is asked to terminate."""
+
+START_SECONDS = 30.0
+"""An agent has so many seconds to answer `initialize`, unless `connect` is told otherwise."""
+
+MAX_LINE_BYTES = 64 << 20
+"""The longest message taken from an agent, unless `connect` is told otherwise. Our own agents send none over 16 MiB."""
 
 
 @asynccontextmanager
@@ -41,20 +47,62 @@ async def connect(
     questions: Questions = None,
     files: bool | Sequence[str | Path] = False,
     terminals: bool = False,
+    on_request: OnRequest = None,
+    on_notification: OnNotification = None,
+    on_frame: Callable[[Literal["in", "out"], bytes], None] | None = None,
+    name: str = "holdfast",
+    version: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    timeout: float | None = START_SECONDS,  # noqa: ASYNC109  (of the start alone, and the error says what was seen)
+    max_line_bytes: int = MAX_LINE_BYTES,
     stderr: Callable[[bytes], object] | None = None,
     store: str | Path = ":memory:",
 ) -> AsyncGenerator[Connection]:
-    """Start an agent and talk to it: a command with its arguments, or an `Agent` of this process.
+    """Start an agent and talk to it; when the block is left, the agent and all its processes are ended.
 
-    `cwd` and `env` (added to ours) are those of its process; `stderr` is called with what it writes there, of which the
-    last is kept for errors anyway. `store` is where an `Agent` of this process keeps its sessions. What the agent may
-    ask of us is said by `permissions`, `questions`, `files` and `terminals`; see `holdfast.client`.
+    Args:
+        command: the agent's command and its arguments, or an `Agent` of this process.
+        cwd: the directory of its process.
+        env: added to our environment for its process.
+        protocol: the version to speak; "auto" is 2 if the agent can, else 1.
+        permissions: the answer to permission requests: "deny", "allow", or a function.
+        questions: a function that fills in forms; without one they are declined.
+        files: True if the agent may read and write in the session's directories, or the directories it may use instead.
+        terminals: whether it may run commands in the session's directories.
+        on_request: ``async (method, params) -> result`` answers requests that are not of the protocol, as those that
+            begin with ``_``; it raises `MethodNotFound` for what it does not know.
+        on_notification: ``async (method, params)`` is called with every such notification.
+        on_frame: ``(direction, line)`` is called with every line that is sent ("out") and received ("in").
+        name: what the client is called in `initialize`.
+        version: its version, by default Holdfast's.
+        meta: `_meta` of `initialize`.
+        timeout: how many seconds the agent may take to answer `initialize`; None is for ever.
+        max_line_bytes: a longer message is not read; whoever it concerns gets `MessageLost`.
+        stderr: is called with what the process writes to stderr, of which the last is kept for errors anyway.
+        store: where an `Agent` of this process keeps its sessions.
+
+    Raises:
+        UsageError: the command cannot be started.
+        StartTimeout: it was started and did not answer in time.
+        ProcessExited: it exited instead of answering.
+        RemoteError: it refused `initialize`.
+
     """
-    services = Services(permissions, questions, files, terminals)
-    transport, finish = await _open(command, cwd, env, stderr, store)
-    peer = Peer(transport, Routes(), limits=LIMITS, answers_noise=False)
-    running = asyncio.get_running_loop().create_task(peer.run(), name="connection to an agent")
+    services = Services(permissions, questions, files, terminals, on_request, on_notification)
+    link = await _open(command, cwd, env, stderr, str(store), max_line_bytes)
+    peer = Peer(link.transport, Routes(), limits=LIMITS, answers_noise=False)
     connection: Connection | None = None
+
+    def dropped(line: DroppedLine) -> None:
+        if link.process is not None:
+            link.process.keep_output(line.head)
+        if line.was_message and connection is not None:
+            connection.unreadable(line.head, line.reason)
+
+    peer.on_dropped_line = dropped
+    if on_frame is not None:
+        peer.observe(on_frame)
+    running = asyncio.get_running_loop().create_task(peer.run(), name="connection to an agent")
 
     async def end() -> None:
         try:
@@ -63,13 +111,22 @@ async def connect(
         finally:
             peer.close()
             await running
-            await finish()
+            await link.finish()
 
     try:
-        connection = Connection(peer, await introduce(peer, services, protocol), services)
+        dialect = await _start(negotiate(peer, services, ClientInfo(name, version, meta), protocol), timeout, link)
+        connection = Connection(peer, dialect, services, replays_in_time=link.process is None)
         yield connection
     finally:
-        await _to_the_end(end())
+        await _uncancelled(end())
+
+
+class _AgentLink(NamedTuple):
+    """The way to an agent: a transport, its process if it has one, and what waits for its end."""
+
+    transport: Transport
+    process: ProcessTransport | None
+    finish: Callable[[], Awaitable[None]]
 
 
 async def _open(
@@ -77,75 +134,56 @@ async def _open(
     cwd: str | Path | None,
     env: Mapping[str, str] | None,
     stderr: Callable[[bytes], object] | None,
-    store: str | Path,
-) -> tuple[Transport, Callable[[], Awaitable[None]]]:
+    store: str,
+    max_line_bytes: int,
+) -> _AgentLink:
     if not command:
         raise UsageError('connect to what? As in `connect("gemini", "--acp")`, or `connect(agent)`')
     if not isinstance(command[0], str | os.PathLike):
-        from holdfast.client.inside import serve  # noqa: PLC0415  (the one case that needs a server)
+        from holdfast.client.in_process import serve_in_process  # noqa: PLC0415  (the one case that needs a server)
 
-        return serve(command[0], str(store))
+        transport, finish = serve_in_process(command[0], store, max_line_bytes)
+        return _AgentLink(transport, None, finish)
     from holdfast.transport import spawn  # noqa: PLC0415
 
-    words = [os.fspath(cast("str | Path", it)) for it in command]
-    whole = None if env is None else {**os.environ, **env}
+    arguments = [os.fspath(cast("str | Path", argument)) for argument in command]
+    whole_env = None if env is None else {**os.environ, **env}
     try:
-        started = await spawn(*words, cwd=cwd, env=whole, patience=PATIENCE, on_stderr=cast("Any", stderr))
+        process = await spawn(
+            *arguments,
+            cwd=cwd,
+            env=whole_env,
+            limit=max_line_bytes,
+            patience=EXIT_SECONDS,
+            on_stderr=cast("Any", stderr),
+        )
     except UsageError as e:
-        if len(words) == 1 and " " in words[0]:
+        if len(arguments) == 1 and " " in arguments[0]:
             e.add_note("Give the words of a command one by one, as in `connect(*shlex.split(command))`")
         raise
-    return started, _nothing_more
+    return _AgentLink(process, process, _nothing_to_finish)
 
 
-async def _nothing_more() -> None: ...
+async def _nothing_to_finish() -> None: ...
 
 
-async def introduce(peer: Peer, services: Services, protocol: ProtocolChoice) -> Dialect:
-    """Say who we are, and find out which version the agent speaks (A8)."""
-    first = 1 if protocol == 1 else 2
+async def _start(negotiation: Coroutine[Any, Any, Dialect], timeout: float | None, link: _AgentLink) -> Dialect:  # noqa: ASYNC109
+    """Wait for the answer to `initialize`; raise `StartTimeout` if there is none in time."""
+    waiting = asyncio.timeout(timeout)
     try:
-        answer = await _initialize(peer, services, first, both=protocol == "auto")
-    except RemoteError:  # so some agents of version 1 take it that they are asked for version 2
-        if protocol != "auto":
+        async with waiting:
+            return await negotiation
+    except TimeoutError:
+        if not waiting.expired():
             raise
-        answer = await _initialize(peer, services, 1, both=False)
-    version = _version(answer)
-    if protocol not in ("auto", version):
-        raise InvalidAnswer(
-            f'The agent speaks protocol version {version}, not {protocol}; connect with protocol="auto"'
-        )
-    return dialect(version, answer)
+        process = link.process
+        written = ("the agent", "", "") if process is None else (process.name, process.stdout, process.stderr)
+        assert timeout is not None
+        raise StartTimeout(*written, timeout) from None
 
 
-async def _initialize(peer: Peer, services: Services, version: int, *, both: bool) -> Update:
-    """Ask for a version; who would speak either says what both versions want to know."""
-    from importlib.metadata import version as release  # noqa: PLC0415
-
-    from holdfast.surface.v1.agent import introduction as in_version_1  # noqa: PLC0415
-    from holdfast.surface.v2.agent import introduction as in_version_2  # noqa: PLC0415
-
-    params: Update = {"protocolVersion": version}
-    about = ("holdfast", release("holdfast"))
-    asks = services.questions is not None
-    if version == 1 or both:
-        params |= in_version_1(*about, files=services.files is not False, terminals=services.terminals, questions=asks)
-    if version == 2:
-        params |= in_version_2(*about, questions=asks)
-    return await peer.request("initialize", params, result=dict[str, Any])
-
-
-def _version(answer: Update) -> int:
-    """Find out which version an answer is in: agents exist that say 2 and mean 1."""
-    said = answer.get("protocolVersion")
-    if isinstance(said, int) and said > 2:
-        raise InvalidAnswer(f"The agent speaks protocol version {said}, which this library does not know")
-    in_version_1 = "agentCapabilities" in answer or "agentInfo" in answer
-    return 2 if said == 2 and not in_version_1 and ("info" in answer or "capabilities" in answer) else 1
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do something to its end, which comes soon by itself, even if we are cancelled meanwhile."""
+async def _uncancelled(work: Coroutine[Any, Any, None]) -> None:
+    """Run work, which ends soon by itself, to its end even if we are cancelled meanwhile."""
     task = asyncio.get_running_loop().create_task(work, name="end of a connection")
     cancelled = False
     while not task.done():

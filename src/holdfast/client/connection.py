@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import msgspec
-
+from holdfast.client.incoming import Incoming
+from holdfast.client.listed_session import ListedSession, read_session_page
 from holdfast.client.session import ClientSession
 from holdfast.errors import ConnectionLost, InvalidAnswer, InvalidParams, RemoteError, UsageError
-from holdfast.peer import Routes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 
     from holdfast.client.dialect import Dialect
     from holdfast.client.services import Services
@@ -24,11 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_EARLY_BYTES = 64 << 20
-"""Of sessions that nobody has named yet, so much is kept until somebody does."""
 
-
-class About(NamedTuple):
+class AgentInfo(NamedTuple):
     """What an agent says of itself."""
 
     name: str
@@ -36,31 +31,16 @@ class About(NamedTuple):
     title: str | None
 
 
-class Listed(NamedTuple):
-    """A session as the agent lists it; `raw` has all it said."""
-
-    id: str
-    cwd: str
-    title: str | None
-    updated_at: datetime | None
-    additional: tuple[str, ...]
-    archived: bool
-    raw: dict[str, Any]
-
-
-class Told(msgspec.Struct, rename="camel", gc=False):
-    """`session/update`."""
-
-    session_id: str
-    update: msgspec.Raw
-
-
 class Connection:
     """An agent we are connected to."""
 
-    def __init__(self, peer: Peer, dialect: Dialect, services: Services) -> None:
+    def __init__(self, peer: Peer, dialect: Dialect, services: Services, *, replays_in_time: bool = False) -> None:
+        """Take over a peer whose agent has answered `initialize`.
+
+        `replays_in_time` says of an agent of version 1 that it has replayed a session when it answers `session/load`.
+        """
         agent = dialect.agent
-        self.agent = About(agent.name, agent.release, agent.title)
+        self.agent = AgentInfo(agent.name, agent.release, agent.title)
         self.protocol: int = agent.version
         self.capabilities = agent.capabilities
         """What the agent said it can do, as it said it."""
@@ -68,21 +48,19 @@ class Connection:
         """Ways to log in, each with an `id` and a `name`."""
         self.peer = peer
         self._dialect = dialect
-        self._services = services
-        self._sessions: dict[str, ClientSession] = {}
-        self._opening = 0  # requests whose answer will name a session
-        self._early: dict[str, list[bytes]] = {}
-        self._early_bytes = 0
+        self._incoming = Incoming(dialect, services)
+        self._sessions = self._incoming.sessions
+        self._may_replay_late = agent.version == 1 and not replays_in_time
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost: ConnectionLost | None = None
         peer.on_lost = self._end_sessions
-        peer.routes = self._routes()
+        peer.routes = self._incoming.routes()
 
     def __repr__(self) -> str:
         return f"<connection to {self.agent.name or 'an agent'}, protocol version {self.protocol}>"
 
     def can(self, what: str) -> bool:
-        """Say whether the agent offers something: ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``image``."""
+        """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``."""
         return self._dialect.agent.can(what)
 
     async def authenticate(self, method_id: str) -> None:
@@ -97,55 +75,68 @@ class Connection:
         *,
         additional: Sequence[str | Path] = (),
         mcp_servers: Sequence[dict[str, Any]] = (),
+        meta: Mapping[str, Any] | None = None,
     ) -> ClientSession:
-        """Begin a conversation in a directory (ours unless said otherwise)."""
-        roots = self._roots(cwd, additional, mcp_servers)
+        """Create a session in a directory, by default the current one."""
+        roots = self._roots(cwd, additional, mcp_servers, meta)
         return await self._open_new(*self._dialect.agent.new(roots), roots)
 
     async def load(
         self,
-        session: str | Listed,
+        session: str | ListedSession,
         cwd: str | Path | None = None,
         *,
         additional: Sequence[str | Path] = (),
         mcp_servers: Sequence[dict[str, Any]] = (),
+        meta: Mapping[str, Any] | None = None,
     ) -> ClientSession:
-        """Go on with a conversation, its past in `history`. Its directory is that of the list, or ours.
+        """Restore a session with its past in `history`; its directory is that of the list, or the current one.
 
-        Agents exist that answer so for a session they do not have: one whose history is empty may be such a one.
+        A session that is open here is replaced by the restored one, and stays open if it cannot be restored. Agents
+        exist that answer with success for a session they do not have: one whose history is empty may be such a one.
+
+        Raises `RemoteError` if the agent refuses, `MessageLost` if a part of the past could not be read.
         """
         self._need("load")
-        session_id, roots = self._known(session, cwd, additional, mcp_servers)
-        return await self._open_known(session_id, *self._dialect.agent.load(session_id, roots), roots)
+        session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
+        return await self._restore(session_id, *self._dialect.agent.load(session_id, roots), roots)
 
     async def resume(
         self,
-        session: str | Listed,
+        session: str | ListedSession,
         cwd: str | Path | None = None,
         *,
         additional: Sequence[str | Path] = (),
         mcp_servers: Sequence[dict[str, Any]] = (),
+        meta: Mapping[str, Any] | None = None,
     ) -> ClientSession:
-        """Go on with a conversation without being told its past."""
+        """Restore a session without its past; otherwise as `load`."""
         self._need("resume")
-        session_id, roots = self._known(session, cwd, additional, mcp_servers)
-        return await self._open_known(session_id, *self._dialect.agent.resume(session_id, roots), roots)
+        session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
+        return await self._restore(session_id, *self._dialect.agent.resume(session_id, roots), roots)
 
     async def fork(
         self,
-        session: str | Listed,
+        session: str | ListedSession,
         cwd: str | Path | None = None,
         *,
         additional: Sequence[str | Path] = (),
         mcp_servers: Sequence[dict[str, Any]] = (),
+        meta: Mapping[str, Any] | None = None,
     ) -> ClientSession:
-        """Begin a conversation with the past of another, whose history is not told again."""
-        self._need("fork")
-        session_id, roots = self._known(session, cwd, additional, mcp_servers)
-        return await self._open_new(*self._dialect.agent.fork(session_id, roots), roots)
+        """Create a session with the past of another.
 
-    async def sessions(self, cwd: str | Path | None = None) -> AsyncIterator[Listed]:
-        """Go through all sessions the agent has, or those of one directory, page by page."""
+        Its `history` is what the agent tells of it, or else that of the other session if that is open here.
+        """
+        self._need("fork")
+        session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
+        forked = await self._open_new(*self._dialect.agent.fork(session_id, roots), roots)
+        if (parent := self._sessions.get(session_id)) is not None:
+            forked.inherit(parent)
+        return forked
+
+    async def sessions(self, cwd: str | Path | None = None) -> AsyncIterator[ListedSession]:
+        """Iterate over all sessions the agent has, or those of one directory, page by page."""
         self._need("list")
         wanted = None if cwd is None else _absolute(cwd)
         params: Update = {} if wanted is None else {"cwd": wanted}
@@ -153,17 +144,17 @@ class Connection:
         seen: set[str] = set()
         while True:
             page = await self.request("session/list", params)
-            for it in _listed(page):
-                if it.id not in seen and wanted in (None, it.cwd):  # not every agent heeds what it was asked for
-                    seen.add(it.id)
-                    yield it
+            for listed in read_session_page(page):
+                if listed.id not in seen and wanted in (None, listed.cwd):  # not every agent heeds the filter
+                    seen.add(listed.id)
+                    yield listed
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or cursor in cursors:
                 return
             cursors.add(cursor)
             params = {**params, "cursor": cursor}
 
-    async def delete(self, session: str | Listed) -> None:
+    async def delete(self, session: str | ListedSession) -> None:
         """Delete a session."""
         self._need("delete")
         session_id = session if isinstance(session, str) else session.id
@@ -171,36 +162,50 @@ class Connection:
         if session_id in self._sessions:
             await self._forget(self._sessions[session_id])
 
-    async def close_session(self, session: ClientSession) -> None:
-        """End a conversation; see `ClientSession.close`."""
-        try:
-            if self.can("close") and self._lost is None:
-                await self.request("session/close", {"sessionId": session.id})
-        finally:
-            await self._forget(session)
-
-    # Between the sessions and the agent
+    # Anything else
 
     async def request(self, method: str, params: Update) -> Update:
-        """Ask the agent; an answer that is no object, as `null`, is an empty one."""
+        """Send a request and return its result; one that is no object, as `null`, is an empty one.
+
+        Raises `RemoteError` if the agent answers with an error, `ConnectionLost` if it is gone.
+        """
         try:
             answer: Any = await self.peer.request(method, params, result=cast("Any", object))
         except RemoteError as e:
             if e.code == -32000 and self.auth_methods:
-                ways = ", ".join(repr(it.get("id")) for it in self.auth_methods)
+                ways = ", ".join(repr(method.get("id")) for method in self.auth_methods)
                 e.add_note(f"Log in first: `await agent.authenticate(…)` with one of {ways}")
             raise
         return cast("Update", answer) if isinstance(answer, dict) else {}
 
     def notify(self, method: str, params: Update) -> None:
-        """Tell the agent."""
+        """Send a notification. Raises `ConnectionLost` if the agent is gone."""
+        if self._lost is not None:
+            raise self._lost.with_traceback(None)
         self.peer.notify(method, params)
 
+    # For `connect` and the sessions
+
     def own(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """See to it that work ends with the connection, at the latest."""
+        """Run work as a task that ends with the connection, at the latest."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def close_session(self, session: ClientSession, deadline: float) -> None:
+        """Close a session, waiting for the agent's answer until `deadline`, in the loop's time."""
+        try:
+            if self.can("close") and self._lost is None:
+                async with asyncio.timeout_at(deadline):
+                    await self.request("session/close", {"sessionId": session.id})
+        except TimeoutError:
+            log.warning("The agent does not answer that session %s is closed", session.id)
+        finally:
+            await self._forget(session)
+
+    def unreadable(self, line: bytes, reason: str) -> None:
+        """Tell the sessions concerned that a message of the agent could not be read."""
+        self._incoming.unreadable(line, reason)
 
     async def close(self) -> None:
         """End everything that is still at work."""
@@ -220,74 +225,86 @@ class Connection:
             raise UsageError(f"this agent does not offer {what!r}; ask `agent.can({what!r})` first")
 
     def _roots(
-        self, cwd: str | Path | None, additional: Sequence[str | Path], mcp_servers: Sequence[dict[str, Any]]
-    ) -> Update:
-        roots: Update = {"cwd": _absolute(cwd or Path.cwd())}
-        if additional:
-            self._need("additionalDirectories")
-            roots["additionalDirectories"] = [_absolute(it) for it in additional]
-        return {**roots, "mcpServers": list(mcp_servers)}
-
-    def _known(
         self,
-        session: str | Listed,
         cwd: str | Path | None,
         additional: Sequence[str | Path],
         mcp_servers: Sequence[dict[str, Any]],
+        meta: Mapping[str, Any] | None,
+    ) -> Update:
+        roots: Update = {"cwd": _absolute(cwd or Path.cwd()), "mcpServers": list(mcp_servers)}
+        if additional:
+            self._need("additionalDirectories")
+            roots["additionalDirectories"] = [_absolute(directory) for directory in additional]
+        return roots if meta is None else {**roots, "_meta": dict(meta)}
+
+    def _named(
+        self,
+        session: str | ListedSession,
+        cwd: str | Path | None,
+        additional: Sequence[str | Path],
+        mcp_servers: Sequence[dict[str, Any]],
+        meta: Mapping[str, Any] | None,
     ) -> tuple[str, Update]:
-        if isinstance(session, Listed):
-            return session.id, self._roots(cwd or session.cwd, additional, mcp_servers)
-        return session, self._roots(cwd, additional, mcp_servers)
+        if isinstance(session, ListedSession):
+            return session.id, self._roots(cwd or session.cwd, additional, mcp_servers, meta)
+        return session, self._roots(cwd, additional, mcp_servers, meta)
 
     async def _open_new(self, method: str, params: Update, roots: Update) -> ClientSession:
-        """Open a session that gets its name by the answer; what is told of it before waits (P5)."""
-        self._opening += 1
+        """Open a session that gets its id by the answer; what comes about it before that waits (P5)."""
+        self._incoming.expect_session()
         try:
             answer = await self.request(method, params)
             session_id = answer.get("sessionId")
             if not isinstance(session_id, str):
                 raise InvalidAnswer(f"The answer to {method} names no session")
-            session = await self._register(session_id, roots)
-            for raw in self._early.pop(session_id, ()):
-                self._tell(session, raw)
-            session.apply(self._configured(session, answer))
+            if (before := self._sessions.get(session_id)) is not None:
+                await self._forget(before)
+            session = self._register(session_id, roots)
+            self._incoming.session_named(session)
+            session.apply(self._configuration(session, answer))
             return session
         finally:
-            self._opening -= 1
-            if not self._opening:
-                self._early.clear()
-                self._early_bytes = 0
+            self._incoming.session_expected_no_more()
 
-    async def _open_known(self, session_id: str, method: str, params: Update, roots: Update) -> ClientSession:
-        """Open a session whose name is known, so that nothing it is told of it can be too early."""
+    async def _restore(self, session_id: str, method: str, params: Update, roots: Update) -> ClientSession:
+        """Open a session whose id is known, in the place of the one that is open, if there is one."""
         if (before := self._sessions.get(session_id)) is not None:
             await before.settle()
-        session = await self._register(session_id, roots)
+        session = self._register(session_id, roots)
+        session.begin_restoring()
         try:
             answer = await self.request(method, params)
+            _check_same_session(session_id, method, answer)
+            session.apply(self._configuration(session, answer))
+            await session.restored(may_replay_late=self._may_replay_late)
         except BaseException:
-            await self._forget(session)
+            await self._put_back(session, before)
             raise
-        if answer.get("sessionId", session_id) != session_id:  # it was begun anew, without its past (P11)
-            await self._forget(session)
-            raise InvalidAnswer(f"The answer to {method} of {session_id} names another session")
-        session.apply(self._configured(session, answer))
+        if before is not None:
+            await self._forget(before)
         return session
 
-    def _configured(self, session: ClientSession, answer: Update) -> Sequence[Event]:
+    async def _put_back(self, failed: ClientSession, before: ClientSession | None) -> None:
+        """Forget a session that could not be restored; the one that was open before it is open again."""
+        if before is not None and self._sessions.get(failed.id) is failed:
+            self._sessions[failed.id] = before
+            if self._lost is not None:
+                before.end(self._lost)
+                await self._forget(before)
+        await self._forget(failed)
+
+    def _configuration(self, session: ClientSession, answer: Update) -> Sequence[Event]:
         try:
             return session.lifting.configured(answer)
         except InvalidParams as e:
-            log.warning("What the agent tells of session %s cannot be used: %s", session.id, e)
+            log.warning("The agent's options for session %s cannot be used: %s", session.id, e)
             return ()
 
-    async def _register(self, session_id: str, roots: Update) -> ClientSession:
-        if (before := self._sessions.get(session_id)) is not None:
-            await self._forget(before)
+    def _register(self, session_id: str, roots: Update) -> ClientSession:
+        if self._lost is not None:
+            raise self._lost.with_traceback(None)
         additional = roots.get("additionalDirectories", ())
         session = ClientSession(self, self._dialect.lifting(), session_id, roots["cwd"], additional)
-        if self._lost is not None:
-            raise self._lost
         self._sessions[session_id] = session
         return session
 
@@ -303,86 +320,12 @@ class Connection:
         for session in list(self._sessions.values()):
             session.end(error)
 
-    # What the agent says and asks
 
-    def _routes(self) -> Routes:
-        routes = Routes()
-        routes.notification("session/update", self._updated, Told)
-        routes.request("session/request_permission", self._permission, dict[str, Any])
-        routes.request("elicitation/create", self._elicitation, dict[str, Any])
-        if self.protocol == 1:
-            from holdfast.client.errands import errands  # noqa: PLC0415  (version 2 has none)
-
-            errands(routes, self._services, self._session)
-        return routes
-
-    async def _updated(self, told: Told) -> None:
-        session = self._sessions.get(told.session_id)
-        raw = bytes(told.update)
-        if session is not None:
-            self._tell(session, raw)
-        elif self._opening and self._early_bytes + len(raw) <= MAX_EARLY_BYTES:
-            self._early.setdefault(told.session_id, []).append(raw)
-            self._early_bytes += len(raw)
-        else:
-            log.debug("An update of a session that is not open is left out: %s", told.session_id)
-
-    def _tell(self, session: ClientSession, raw: bytes) -> None:
-        try:
-            session.apply(session.lifting.lift(raw))
-        except InvalidParams as e:
-            log.warning("An update of session %s is not what it says it is, and is left out: %s", session.id, e)
-
-    def _session(self, session_id: object) -> ClientSession:
-        session = self._sessions.get(session_id) if isinstance(session_id, str) else None
-        if session is None:
-            raise InvalidParams("There is no such session here")
-        return session
-
-    async def _permission(self, params: Update) -> Update:
-        asks = self._dialect.asks
-        session = self._session(params.get("sessionId"))
-        question = asks.read_permission(params)
-        if question.call:
-            session.apply(session.lifting.asked(question.call))
-        return asks.permission_answer(await self._services.permit(session, question))
-
-    async def _elicitation(self, params: Update) -> Update:
-        asks = self._dialect.asks
-        session = self._sessions.get(params.get("sessionId", ""))
-        return asks.elicitation_answer(await self._services.fill_in(session, asks.read_elicitation(params)))
-
-
-def _listed(page: Update) -> list[Listed]:
-    found: list[Listed] = []
-    for it in page.get("sessions") or ():
-        match it:
-            case {"sessionId": str(id_), **rest}:
-                title = rest.get("title")
-                additional: Any = rest.get("additionalDirectories")
-                found.append(
-                    Listed(
-                        id_,
-                        str(rest.get("cwd") or ""),
-                        title if isinstance(title, str) else None,
-                        _moment(rest.get("updatedAt")),
-                        tuple(map(str, cast("list[object]", additional))) if isinstance(additional, list) else (),
-                        rest.get("archived") is True,
-                        it,
-                    )
-                )
-            case _:
-                pass
-    return found
+def _check_same_session(session_id: str, method: str, answer: Update) -> None:
+    """Raise `InvalidAnswer` if an agent has begun a session anew, without its past, instead of restoring it (P11)."""
+    if answer.get("sessionId", session_id) != session_id:
+        raise InvalidAnswer(f"The answer to {method} of {session_id} names another session")
 
 
 def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
-
-
-def _moment(written: object) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(written) if isinstance(written, str) else None
-    except ValueError:
-        return None
-    return at if at is None or at.tzinfo is not None else at.replace(tzinfo=UTC)

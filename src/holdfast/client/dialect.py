@@ -1,4 +1,4 @@
-"""What a client needs of a protocol version; `holdfast.surface.v1` and `v2` have it, each in its words."""
+"""What a client needs of a protocol version; `holdfast.surface.v1` and `v2` have it, each in its own terms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Lifting(Protocol):
-    """Makes events of what an agent says of one session."""
+    """Lifts what an agent sends about one session into events."""
 
     answer_ends: bool
 
@@ -25,8 +25,8 @@ class Lifting(Protocol):
     def was_set(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]: ...  # noqa: FBT001
 
 
-class Agent(Protocol):
-    """Knows what an agent has said of itself, and how it is asked."""
+class RemoteAgent(Protocol):
+    """An agent by its answer to `initialize`: its name, what it can do, and which request asks it for what."""
 
     version: int
     name: str
@@ -43,8 +43,8 @@ class Agent(Protocol):
     def fork(self, session_id: str, roots: Update) -> tuple[str, Update]: ...
 
 
-class Asks(NamedTuple):
-    """Reads what an agent asks, and writes the answers."""
+class AskCodec(NamedTuple):
+    """Reads the asks of an agent (permission, elicitation) and writes the answers to them."""
 
     read_permission: Callable[[Update], Permission]
     permission_answer: Callable[[PermissionOption | None], Update]
@@ -55,24 +55,26 @@ class Asks(NamedTuple):
 class Dialect(NamedTuple):
     """One protocol version, as one agent speaks it."""
 
-    agent: Agent
+    agent: RemoteAgent
     lifting: Callable[[], Lifting]
-    asks: Asks
+    asks: AskCodec
 
 
-def dialect(version: int, answer: Update) -> Dialect:
-    """Get the words of a version, for the agent that answered `initialize` so."""
+def dialect_for(version: int, answer: Update) -> Dialect:
+    """Return the dialect of a protocol version for the agent that answered `initialize` with `answer`."""
     # Only the version that is spoken is loaded.
     if version == 1:
         from holdfast.surface.v1 import asks, lift  # noqa: PLC0415
-        from holdfast.surface.v1.agent import Agent as Agent1  # noqa: PLC0415
+        from holdfast.surface.v1.agent import Agent as AgentV1  # noqa: PLC0415
 
-        return Dialect(Agent1(answer), lift.Lifting, _asks(asks))
+        return Dialect(AgentV1(answer), lift.Lifting, _ask_codec(asks))
     from holdfast.surface.v2 import asks, lift  # noqa: PLC0415
-    from holdfast.surface.v2.agent import Agent as Agent2  # noqa: PLC0415
+    from holdfast.surface.v2.agent import Agent as AgentV2  # noqa: PLC0415
 
-    return Dialect(Agent2(answer), lift.Lifting, _asks(asks))
+    return Dialect(AgentV2(answer), lift.Lifting, _ask_codec(asks))
 
 
-def _asks(module: Any) -> Asks:
-    return Asks(module.read_permission, module.permission_answer, module.read_elicitation, module.elicitation_answer)
+def _ask_codec(module: Any) -> AskCodec:
+    return AskCodec(
+        module.read_permission, module.permission_answer, module.read_elicitation, module.elicitation_answer
+    )

@@ -1,13 +1,14 @@
-"""What we do for an agent when it asks: give permission, fill in forms, read and write files, run commands.
+"""What a client does for an agent that asks: answer permissions and forms, read and write files, run commands.
 
-Everything is refused unless the program that connected said otherwise. What is allowed stays in the session's
-directories, and ends with it.
+Everything is refused unless the program that connected allowed it. What is allowed stays in the session's directories
+and ends with the session.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,7 +18,7 @@ from holdfast.errors import FileMissing, FileRefused, InvalidParams
 from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
     from pathlib import Path
 
     from holdfast.client.session import ClientSession
@@ -33,10 +34,12 @@ Permissions: TypeAlias = (
 Questions: TypeAlias = (
     "Callable[[ClientSession | None, Elicitation], Awaitable[dict[str, Any] | ElicitationAnswer | None]] | None"
 )
+OnRequest: TypeAlias = "Callable[[str, Any], Awaitable[object]] | None"
+OnNotification: TypeAlias = "Callable[[str, Any], Awaitable[None]] | None"
 
 
-class ReadFile(msgspec.Struct, rename="camel"):
-    """`fs/read_text_file`."""
+class ReadTextFile(msgspec.Struct, rename="camel"):
+    """The parameters of `fs/read_text_file`."""
 
     session_id: str
     path: str
@@ -44,8 +47,8 @@ class ReadFile(msgspec.Struct, rename="camel"):
     limit: int | None = None
 
 
-class WriteFile(msgspec.Struct, rename="camel"):
-    """`fs/write_text_file`."""
+class WriteTextFile(msgspec.Struct, rename="camel"):
+    """The parameters of `fs/write_text_file`."""
 
     session_id: str
     path: str
@@ -54,58 +57,61 @@ class WriteFile(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What is allowed."""
+    """What the program that connected allows, and how it answers; see `holdfast.connect` for the fields."""
 
     permissions: Permissions = "deny"
     questions: Questions = None
     files: bool | Sequence[str | Path] = False
     terminals: bool = False
+    on_request: OnRequest = None
+    on_notification: OnNotification = None
 
-    async def permit(self, session: ClientSession, question: Permission) -> PermissionOption | None:
-        """Answer a question for permission; None where there is no answer."""
+    async def answer_permission(self, session: ClientSession, question: Permission) -> PermissionOption | None:
+        """Return the option that answers a permission request; None where nobody answered."""
         if self.permissions == "deny":
-            return _of_kind(question, "reject")
+            return _option_of_kind(question, "reject")
         if self.permissions == "allow":
-            return _of_kind(question, "allow")
-        answer = await _ask(session, self.permissions(session, question))
+            return _option_of_kind(question, "allow")
+        answer = await _until_withdrawn(session, self.permissions(session, question))
         if isinstance(answer, bool):
-            return _of_kind(question, "allow" if answer else "reject")
+            return _option_of_kind(question, "allow" if answer else "reject")
         if answer is not None and question.chosen(answer) is None:
-            offered = ", ".join(it.id for it in question.options)
-            log.error("The answer to a question for permission is none of those offered (%s): %r", offered, answer)
+            offered = ", ".join(option.id for option in question.options)
+            log.error("The answer to a permission request is none of the options (%s): %r", offered, answer)
         return question.chosen(answer)
 
-    async def fill_in(self, session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
-        """Answer a question that a form or an address answers."""
+    async def answer_elicitation(self, session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
+        """Return the answer to a form or to an address that the user should visit."""
         if self.questions is None:
             return ElicitationAnswer("decline")
-        answer = await _ask(session, self.questions(session, question))
+        answer = await _until_withdrawn(session, self.questions(session, question))
         if answer is None:
             return ElicitationAnswer("decline")
         return answer if isinstance(answer, ElicitationAnswer) else ElicitationAnswer("accept", answer)
 
-    async def read_file(self, session: ClientSession, it: ReadFile) -> dict[str, str]:
+    async def read_file(self, session: ClientSession, params: ReadTextFile) -> dict[str, str]:
         """Read a file for the agent."""
-        with _Refusals(it.path):
-            return {"content": await self._files(session).read_text(it.path, line=it.line, limit=it.limit)}
+        with _file_errors_refused(params.path):
+            files = self._files(session)
+            return {"content": await files.read_text(params.path, line=params.line, limit=params.limit)}
 
-    async def write_file(self, session: ClientSession, it: WriteFile) -> dict[str, str]:
+    async def write_file(self, session: ClientSession, params: WriteTextFile) -> dict[str, str]:
         """Write a file for the agent."""
-        with _Refusals(it.path):
-            await self._files(session).write_text(it.path, it.content)
+        with _file_errors_refused(params.path):
+            await self._files(session).write_text(params.path, params.content)
         return {}
 
-    def commands(self, session: ClientSession) -> Terminals:
-        """Get what runs commands for the agent."""
+    def terminals_of(self, session: ClientSession) -> Terminals:
+        """Return the commands that run for the agent in a session."""
         if session.terminals is None:
-            from holdfast.client.terminals import Terminals  # noqa: PLC0415  (few agents want it)
+            from holdfast.client.terminals import Terminals  # noqa: PLC0415  (few agents run commands)
 
             session.terminals = Terminals(self._files(session).workspace)
         return session.terminals
 
     def _files(self, session: ClientSession) -> Files:
         if session.files is None:
-            from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (few agents want them)
+            from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (few agents use files)
 
             given = () if isinstance(self.files, bool) else tuple(self.files)
             first, *others = given or (session.cwd, *session.additional)
@@ -113,8 +119,8 @@ class Services:
         return session.files
 
 
-class Ask:
-    """A question that is being answered, until there is an answer or its turn is cancelled."""
+class OpenAsk:
+    """An ask of the agent that is being answered, until there is an answer or its turn is cancelled."""
 
     def __init__(self) -> None:
         task = asyncio.current_task()
@@ -123,52 +129,48 @@ class Ask:
         self._withdrawn = False
 
     def withdraw(self) -> None:
-        """Let there be no answer."""
+        """Stop answering: the ask ends without an answer."""
         if not self._withdrawn:
             self._withdrawn = True
             self._task.cancel()
 
-    def counts(self) -> bool:
-        """Say, of a cancellation, whether it was only the question that was cancelled, and not the request."""
+    def was_withdrawn(self) -> bool:
+        """Return whether a cancellation that has just been raised comes from `withdraw` and from nothing else."""
         return self._withdrawn and self._task.uncancel() == 0
 
 
-async def _ask(session: ClientSession | None, answering: Awaitable[Any]) -> Any:
-    """Wait for an answer; None where there is none."""
-    ask = Ask()
-    asks: set[Ask] = set() if session is None else session.asks
+async def _until_withdrawn(session: ClientSession | None, answering: Awaitable[Any]) -> Any:
+    """Wait for an answer; return None if the ask is withdrawn or whatever should answer it fails."""
+    ask = OpenAsk()
+    asks: set[OpenAsk] = set() if session is None else session.asks
     asks.add(ask)
     try:
         return await answering
     except asyncio.CancelledError:
-        if not ask.counts():
+        if not ask.was_withdrawn():
             raise
         return None
     except Exception:
-        log.exception("What should have answered a question of the agent has failed; it counts as no answer")
+        log.exception("The function that should answer the agent failed; the agent gets no answer")
         return None
     finally:
         asks.discard(ask)
 
 
-def _of_kind(question: Permission, kind: Literal["allow", "reject"]) -> PermissionOption | None:
-    """Choose an option of a kind, that for once before that for ever."""
-    wanted = (f"{kind}_once", f"{kind}_always")
-    return next((it for name in wanted for it in question.options if it.kind == name), None)
+def _option_of_kind(question: Permission, kind: Literal["allow", "reject"]) -> PermissionOption | None:
+    """Return an option of a kind; one that holds once is preferred to one that holds for ever."""
+    kinds = (f"{kind}_once", f"{kind}_always")
+    return next((option for wanted in kinds for option in question.options if option.kind == wanted), None)
 
 
-class _Refusals:
-    """Says to the agent why a file cannot be read or written."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, FileNotFoundError):
-            raise FileMissing(f"There is no file {self._path}", {"path": self._path}) from None
-        if isinstance(error, FileRefused):
-            raise InvalidParams(str(error), {"path": self._path}) from None
-        if isinstance(error, OSError):
-            raise InvalidParams(f"{self._path}: {error.strerror}", {"path": self._path}) from None
+@contextmanager
+def _file_errors_refused(path: str) -> Generator[None]:
+    """Turn the errors of reading and writing a file into errors that may be sent to the agent."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileMissing(f"There is no file {path}", {"path": path}) from None
+    except FileRefused as e:
+        raise InvalidParams(str(e), {"path": path}) from None
+    except OSError as e:
+        raise InvalidParams(f"{path}: {e.strerror}", {"path": path}) from None

@@ -1,24 +1,26 @@
-"""`ClientSession`: one conversation as a client sees it, and `Prompting`, a turn in it."""
+"""`ClientSession`: one conversation with an agent, as a client has it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, cast
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, cast
+from weakref import ref
 
-from holdfast.client.feed import Feed
-from holdfast.client.turns import Turn
-from holdfast.errors import ConnectionLost, UsageError
-from holdfast.model import History
+from holdfast.client.history import SessionHistory
+from holdfast.client.turn import ClientTurn
+from holdfast.client.turn_tracker import TurnTracker
+from holdfast.client.updates import SessionUpdate, UpdateQueue, UpdateStream
+from holdfast.errors import ConnectionLost, MessageLost, UsageError
+from holdfast.model import Fold, History, event_from
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holdfast.client.connection import Connection
     from holdfast.client.dialect import Lifting
-    from holdfast.client.services import Ask
+    from holdfast.client.services import OpenAsk
     from holdfast.client.terminals import Terminals
     from holdfast.model import Event, Update
     from holdfast.workspace import Files
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE = 10.0
-"""An agent that was asked to stop has this many seconds for it before nobody waits any longer."""
+"""An agent that was asked to stop a turn has this many seconds for it; then nobody waits any longer."""
+
+QUIET_SECONDS = 0.3
+"""A replay that goes on after the answer to its request is over when nothing of it came for this long…"""
+
+REPLAY_SECONDS = 10.0
+"""…or after this long: what comes then may be a turn that is running."""
 
 
 class ClientSession:
@@ -38,68 +46,73 @@ class ClientSession:
         self.id = session_id
         self.cwd = cwd
         self.additional = tuple(additional)
-        self.history = History()
-        """What was said, by the same fold as the agent's own: messages, tool calls, plans, in order."""
+        self.history = SessionHistory()
+        """What was said and done: messages, tool calls, plans, in the order of their first appearance."""
         self.closed = False
         self.files: Files | None = None
-        """What the agent may read and write, made when it first asks."""
+        """What the agent may read and write; created when it first asks."""
         self.terminals: Terminals | None = None
-        """The commands the agent runs here, from the first one on."""
-        self.asks: set[Ask] = set()
-        """Questions of the agent's that are being answered."""
+        """The commands the agent runs here; created with the first one."""
+        self.asks: set[OpenAsk] = set()
+        """Asks of the agent that are being answered."""
         self.lifting = lifting
         self._connection = connection
-        self._feeds: WeakSet[Feed] = WeakSet()
-        self._turn: Turn | None = None
+        self._watchers: list[ref[UpdateQueue]] = []
+        self._tracker: TurnTracker | None = None
         self._state = "idle"
+        self._error: Exception | None = None  # why it is closed, where nobody closed it
+        self._lost: list[str] = []  # why messages could not be read while it was being restored
+        self._restoring = False
 
     def __repr__(self) -> str:
         return f"<session {self.id} in {self.cwd}>"
 
-    # Talking
+    # Prompts and updates
 
-    def prompt(self, prompt: str | Sequence[Update]) -> Prompting:
-        """Say something, text or content blocks, and watch what the agent does."""
+    def prompt(self, prompt: str | Sequence[Update], *, meta: Mapping[str, Any] | None = None) -> ClientTurn:
+        """Return a turn that sends a prompt, text or content blocks, once it is iterated over, awaited or entered."""
         blocks = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else list(prompt)
-        return Prompting(self, blocks)
+        params: Update = {"sessionId": self.id, "prompt": blocks}
+        return ClientTurn(self, params if meta is None else {**params, "_meta": dict(meta)})
 
     async def ask_text(self, prompt: str | Sequence[Update]) -> str:
-        """Say something and get the agent's answer as text; of several messages, all, with a blank line between."""
-        said = History()
+        """Send a prompt and return the agent's answer as text; several messages have a blank line between them."""
+        history = History()
         async with self.prompt(prompt) as turn:
-            async for event in turn:
-                said.apply(event)
-        return "\n\n".join(it.text() for it in said if it.entity == "agent_message")
+            async for update in turn:
+                history.apply(update)
+        return "\n\n".join(entry.text() for entry in history if entry.entity == "agent_message")
 
     async def cancel(self) -> None:
-        """Stop what the agent does; returns when a turn of ours has stopped. Nothing happens if it does nothing.
+        """Cancel what the agent does and wait until a turn of ours has ended; do nothing if it does nothing.
 
-        Raises `UsageError` if the agent goes on all the same, after ten seconds.
+        Raises `UsageError` if the agent has not stopped ten seconds after it was first asked to.
         """
-        if (turn := self._current()) is not None:
-            self._stop(turn)
-            await self._wait_for_end(turn)
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        if (tracker := self._running_turn()) is not None:
+            await self._stop_and_wait(tracker)
         elif self.running:
-            self._connection.notify("session/cancel", {"sessionId": self.id})
+            self._connection.peer.notify("session/cancel", {"sessionId": self.id})
 
-    def updates(self) -> Updates:
-        """Watch all that happens from now on, in turns and outside of them."""
-        feed = Feed()
+    def updates(self) -> UpdateStream:
+        """Return an iterator over all updates from now on, in turns and outside of them."""
+        queue = UpdateQueue()
         if self.closed:
-            feed.end()
-        self._feeds.add(feed)
-        return Updates(feed)
+            queue.end(self._error)
+        self._watch(queue)
+        return UpdateStream(queue)
 
     @property
     def running(self) -> bool:
         """Whether a turn is running, ours or another client's."""
-        return self._current() is not None or self._state != "idle"
+        return self._running_turn() is not None or self._state != "idle"
 
     # What is known of it
 
     @property
     def title(self) -> str | None:
-        """What it is called."""
+        """Its title."""
         return self.history.state.get("session_info_update", {}).get("title")
 
     @property
@@ -110,42 +123,42 @@ class ClientSession:
     @property
     def commands(self) -> dict[str, dict[str, Any]]:
         """By name, the slash commands: `description`, `input`…"""  # noqa: D400, D415
-        return dict(_named(self.history, "available_commands_update", "availableCommands", "name"))
+        return dict(_keyed(self.history, "available_commands_update", "availableCommands", "name"))
 
     @property
     def options(self) -> dict[str, dict[str, Any]]:
         """By id, everything that can be set: `name`, `type` (``select`` or ``boolean``), `currentValue`, `options`…"""  # noqa: D400, D415
-        return dict(_named(self.history, "config_option_update", "configOptions", "configId"))
+        return dict(_keyed(self.history, "config_option_update", "configOptions", "configId"))
 
     @property
     def mode(self) -> str | None:
-        """The mode it is in."""
-        return self._category("mode").get("currentValue")
+        """The id of the current mode."""
+        return self._option_of("mode").get("currentValue")
 
     @property
     def modes(self) -> dict[str, str]:
-        """Ids of modes, and what they are called."""
-        return dict(_choices(self._category("mode").get("options")))
+        """Ids of modes, and their names."""
+        return dict(_choices(self._option_of("mode").get("options")))
 
     @property
     def model(self) -> str | None:
-        """The model that answers."""
-        return self._category("model").get("currentValue")
+        """The id of the current model."""
+        return self._option_of("model").get("currentValue")
 
     @property
     def models(self) -> dict[str, str]:
-        """Ids of models, and what they are called."""
-        return dict(_choices(self._category("model").get("options")))
+        """Ids of models, and their names."""
+        return dict(_choices(self._option_of("model").get("options")))
 
     # Changing it
 
     async def set_mode(self, mode: str) -> None:
-        """Switch the mode."""
-        await self._set_category("mode", mode)
+        """Set the mode."""
+        await self._set_option_of("mode", mode)
 
     async def set_model(self, model: str) -> None:
-        """Switch the model."""
-        await self._set_category("model", model)
+        """Set the model."""
+        await self._set_option_of("model", model)
 
     async def set_option(self, option_id: str, value: str | bool) -> None:  # noqa: FBT001
         """Set one of `options`."""
@@ -155,87 +168,159 @@ class ClientSession:
         self.apply(self.lifting.was_set(option_id, value, answer))
 
     async def fork(self) -> ClientSession:
-        """Begin a conversation with the past of this one, in the same directories."""
+        """Create a session with the history of this one, in the same directories."""
         return await self._connection.fork(self.id, self.cwd, additional=self.additional)
 
     async def close(self) -> None:
-        """End the conversation: what the agent does in it is cancelled, what it has stored stays."""
+        """Close the session: what the agent does in it is cancelled, what it has stored stays.
+
+        An agent that does not answer is waited for no longer than ten seconds.
+        """
         if self.closed:
             return
-        if (turn := self._current()) is not None:
-            self._stop(turn)
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        if (tracker := self._running_turn()) is not None:
             with suppress(UsageError):
-                await self._wait_for_end(turn)
-        await self._connection.close_session(self)
+                await self._stop_and_wait(tracker)
+            deadline = tracker.stop_deadline or deadline
+        await self._connection.close_session(self, deadline)
 
-    # Inside
+    # For the connection and the turns
 
     def apply(self, events: Sequence[Event]) -> None:
-        """Take what happened."""
-        turn = self._current()
+        """Fold events into the history and hand them to whoever follows the session."""
+        tracker = self._running_turn()
         for event in events:
             self.history.apply(event)
             if event.kind == "state_update":
                 self._state = event.update().get("state") or "idle"
-            if self._feeds:
-                for feed in self._feeds:
-                    feed.put(event)
-            if turn is not None:
-                turn.see(event)
+            if tracker is None and not self._watchers:
+                continue
+            update = SessionUpdate(event.kind, event.key, event.body, event.plain_text)
+            if self._watchers:
+                self._tell_watchers(update)
+            if tracker is not None:
+                tracker.take(update)
+
+    def inherit(self, parent: ClientSession) -> None:
+        """Begin with the history, title and usage of the session this one is a fork of, unless the agent told them."""
+        if len(self.history):
+            return
+        for update in parent.history.updates():
+            self.history.apply(event_from(update))
+        if self.title is None and parent.title is not None:
+            self.history.apply(event_from({"sessionUpdate": "session_info_update", "title": parent.title}))
+        if self.usage is None and parent.usage is not None:
+            self.history.apply(event_from(parent.usage))
+
+    def message_lost(self, reason: str, *, may_be_the_end: bool) -> None:
+        """Note that something the agent sent about this session could not be read (A4, P11).
+
+        Whoever watches gets a notice; a turn that runs, and a `load` or `resume` under way, raise `MessageLost`.
+        """
+        title = "A message of the agent could not be read, so something is missing here"
+        notice = {"sessionUpdate": "notice", "severity": "error", "title": title, "description": reason}
+        self.apply([event_from(notice)])
+        if self._restoring:
+            self._lost.append(reason)
+        if (tracker := self._running_turn()) is not None:
+            tracker.message_lost(reason, may_be_the_end=may_be_the_end)
+
+    async def restored(self, *, may_replay_late: bool) -> None:
+        """Wait until the history is complete; raise `MessageLost` if a part of it could not be read.
+
+        Agents of version 1 exist that go on with the replay after they have answered (Gemini): for one that may be such
+        an agent, nothing may have come for a while.
+        """
+        if may_replay_late:
+            await self._wait_for_quiet()
+        if self._lost:
+            raise MessageLost(self._lost)
+        self._restoring = False
+
+    def begin_restoring(self) -> None:
+        """Note that what comes now is a replay."""
+        self._restoring = True
+
+    async def _wait_for_quiet(self) -> None:
+        queue = UpdateQueue()
+        self._watch(queue)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + REPLAY_SECONDS
+        with suppress(TimeoutError, StopAsyncIteration):
+            while True:
+                async with asyncio.timeout_at(min(loop.time() + QUIET_SECONDS, deadline)):
+                    while (await queue.take()).rule.fold in (Fold.STATE, Fold.TRANSIENT):
+                        pass  # commands and options come whenever an agent likes
 
     async def settle(self) -> None:
-        """Wait for the end of a turn that was left; refuse to wait for one that somebody looks at."""
-        while (turn := self._current()) is not None:
-            if not turn.abandoned:
+        """Wait for the end of a turn that was left; raise `UsageError` if somebody still follows it."""
+        while (tracker := self._running_turn()) is not None:
+            if not tracker.abandoned:
                 raise UsageError(
                     "a turn of this session is running: go to its end, leave it, or `await session.cancel()` first"
                 )
-            await self._wait_for_end(turn)
+            await self._stop_and_wait(tracker)
 
-    async def begin(self, blocks: Sequence[Update]) -> Turn:
+    async def begin(self, params: Update) -> TurnTracker:
         """Begin a turn."""
         await self.settle()
         self._check_open()
-        turn = self._turn = Turn(self._connection.peer, self.lifting, self.id, blocks)
-        self.apply(self.lifting.said(blocks))
-        self._connection.own(turn.run(self.apply), f"turn of {self.id}")
-        return turn
+        prompt = self.lifting.said(params["prompt"])
+        tracker = self._tracker = TurnTracker(self._connection.peer, self.lifting, params)
+        self.apply(prompt)
+        self._connection.own(tracker.run(self.apply), f"turn of {self.id}")
+        return tracker
 
-    async def leave(self, turn: Turn) -> None:
-        """Stop a turn that nobody looks at any more, and wait for its end."""
-        self.abandon(turn)
+    async def leave(self, tracker: TurnTracker) -> None:
+        """Cancel a turn that nobody follows any more, and wait for its end."""
+        self.abandon(tracker)
         with suppress(UsageError):
-            await self._wait_for_end(turn)
+            await self._stop_and_wait(tracker)
 
-    def abandon(self, turn: Turn) -> None:
-        """Stop a turn that nobody looks at any more."""
-        turn.abandoned = True
-        turn.feed.end()
-        self._stop(turn)
+    def abandon(self, tracker: TurnTracker) -> None:
+        """Cancel a turn that nobody follows any more."""
+        tracker.abandoned = True
+        tracker.queue.end()
+        self._stop(tracker)
 
     def end(self, error: Exception | None) -> None:
-        """Note that nothing more will be heard of it."""
+        """Note that nothing more will come of it; `error` says why, unless it was closed."""
         self.closed = True
-        self._give_up_asking()
-        if (turn := self._current()) is not None:
-            turn.lost(error or ConnectionLost("the session was closed"))
-        for feed in self._feeds:
-            feed.end(error)
+        self._error = self._error or error
+        self._withdraw_asks()
+        if (tracker := self._running_turn()) is not None:
+            tracker.give_up(error or ConnectionLost("the session was closed"))
+        for reference in self._watchers:
+            if (queue := reference()) is not None:
+                queue.end(error)
 
-    def _stop(self, turn: Turn) -> None:
-        if not turn.ended.done() and not turn.cancelling:
-            turn.cancelling = True
-            self._connection.notify("session/cancel", {"sessionId": self.id})
-            self._give_up_asking()
+    # Inside
 
-    def _give_up_asking(self) -> None:
+    def _watch(self, queue: UpdateQueue) -> None:
+        self._watchers.append(ref(queue, self._watchers.remove))  # gone when whoever iterates over it is
+
+    def _tell_watchers(self, update: SessionUpdate) -> None:
+        for reference in tuple(self._watchers):
+            if (queue := reference()) is not None:
+                queue.put(update)
+
+    def _stop(self, tracker: TurnTracker) -> None:
+        if not tracker.ended.done() and tracker.stop_deadline is None:
+            tracker.stop_deadline = asyncio.get_running_loop().time() + PATIENCE
+            self._connection.peer.notify("session/cancel", {"sessionId": self.id})
+            self._withdraw_asks()
+
+    def _withdraw_asks(self) -> None:
         for ask in self.asks:
             ask.withdraw()
 
-    async def _wait_for_end(self, turn: Turn) -> None:
+    async def _stop_and_wait(self, tracker: TurnTracker) -> None:
+        """Ask a turn to stop and wait for its end; whoever waits for it, and how often, there is one deadline."""
+        self._stop(tracker)
         try:
-            async with asyncio.timeout(PATIENCE):
-                await asyncio.shield(turn.ended)
+            async with asyncio.timeout_at(tracker.stop_deadline):
+                await asyncio.shield(tracker.ended)
         except TimeoutError:
             log.warning("The agent does not stop its turn in session %s", self.id)
             raise UsageError(
@@ -243,117 +328,45 @@ class ClientSession:
                 " the agent"
             ) from None
 
-    def _current(self) -> Turn | None:
-        return None if self._turn is None or self._turn.ended.done() else self._turn
+    def _running_turn(self) -> TurnTracker | None:
+        return None if self._tracker is None or self._tracker.ended.done() else self._tracker
 
     def _check_open(self) -> None:
+        if self._error is not None:
+            raise self._error.with_traceback(None)
         if self.closed:
             raise UsageError(f"session {self.id} is closed; load or resume it to go on")
 
-    def _category(self, category: str) -> dict[str, Any]:
-        found: list[dict[str, Any]] = [it for it in self.options.values() if it.get("category") == category]
+    def _option_of(self, category: str) -> dict[str, Any]:
+        found: list[dict[str, Any]] = [option for option in self.options.values() if option.get("category") == category]
         return found[0] if found else {}
 
-    async def _set_category(self, category: str, value: str) -> None:
-        option = self._category(category)
+    async def _set_option_of(self, category: str, value: str) -> None:
+        self._check_open()
+        option = self._option_of(category)
         if not option:
             raise UsageError(f"this session has no {category}s to choose from")
         await self.set_option(option["configId"], value)
 
 
-class Updates:
-    """All that happens in a session: an async iterator of events, which ends when the session is closed."""
-
-    __slots__ = ("_feed",)
-
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Event:
-        return await self._feed.take()
-
-
-class Prompting:
-    """A turn: nothing is sent before it is iterated over, awaited, or entered with `async with`.
-
-    Its updates end with the turn; one that failed raises `RemoteError` after the last of them, one whose agent has died
-    `ProcessExited`.
-    """
-
-    __slots__ = ("_blocks", "_loop", "_session", "_turn")
-
-    def __init__(self, session: ClientSession, blocks: Sequence[Update]) -> None:
-        self._session = session
-        self._blocks = blocks
-        self._turn: Turn | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why it ended: ``end_turn``, ``cancelled``, ``max_tokens``, ``refusal``… None while it has not."""
-        return None if self._turn is None else self._turn.stop_reason
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Event:
-        turn = self._turn or await self._begin()
-        try:
-            return await turn.feed.take()
-        except asyncio.CancelledError:
-            await self._session.leave(turn)
-            raise
-
-    def __await__(self) -> Generator[Any, None, str | None]:
-        return self._to_the_end().__await__()
-
-    async def __aenter__(self) -> Self:
-        if self._turn is None:
-            await self._begin()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._turn is not None and not self._turn.ended.done():
-            await self._session.leave(self._turn)
-
-    def __del__(self) -> None:
-        turn, loop = self._turn, self._loop
-        if turn is not None and loop is not None and not turn.ended.done():
-            turn.abandoned = True
-            with suppress(RuntimeError):  # the loop may be closed
-                loop.call_soon_threadsafe(self._session.abandon, turn)
-
-    async def _begin(self) -> Turn:
-        self._turn = await self._session.begin(self._blocks)
-        self._loop = asyncio.get_running_loop()
-        return self._turn
-
-    async def _to_the_end(self) -> str | None:
-        async for _ in self:
-            pass
-        return self.stop_reason
-
-
-def _named(history: History, kind: str, items: str, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Go through what an agent lists, leaving out what has no name."""
+def _keyed(history: History, kind: str, items: str, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects of a list that the agent has sent, each with its key; one without a key is left out."""
     listed: Any = history.state.get(kind, {}).get(items)
-    for it in cast("list[Any]", listed) if isinstance(listed, list) else ():
-        match it:
-            case dict() if isinstance(name := cast("Update", it).get(key), str):
-                yield name, cast("Update", it)
+    for item in cast("list[Any]", listed) if isinstance(listed, list) else ():
+        match item:
+            case dict() if isinstance(name := cast("Update", item).get(key), str):
+                yield name, cast("Update", item)
             case _:
                 pass
 
 
 def _choices(options: Any) -> Iterator[tuple[str, str]]:
-    for it in cast("list[Any]", options) if isinstance(options, list) else ():
-        match it:
+    """Yield the values of an option and their names, those in groups too."""
+    for item in cast("list[Any]", options) if isinstance(options, list) else ():
+        match item:
             case {"options": [*group]}:
                 yield from _choices(group)
             case {"value": str(value)}:
-                yield value, str(cast("Update", it).get("name") or value)
+                yield value, str(cast("Update", item).get("name") or value)
             case _:
                 pass

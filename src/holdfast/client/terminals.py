@@ -1,9 +1,10 @@
-"""Commands we run for an agent of version 1, each a guarded process that ends with its session (P8)."""
+"""Commands that a client runs for a version 1 agent, each a guarded process that ends with its session (P8)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -19,32 +20,32 @@ if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
 MAX_TERMINALS = 64
-"""Commands of one session that run or are kept at once."""
+"""So many commands of one session may run, or be kept after their end, at once."""
 
 OUTPUT_BYTES = 1 << 20
-"""How much of a command's output is kept, the last of it, unless the agent wants less."""
+"""How many bytes of a command's output are kept, the last of it, unless the agent asks for less."""
 
 
-class Variable(msgspec.Struct):
+class EnvVariable(msgspec.Struct):
     """One variable of a command's environment."""
 
     name: str
     value: str
 
 
-class Create(msgspec.Struct, rename="camel"):
-    """`terminal/create`."""
+class CreateTerminal(msgspec.Struct, rename="camel"):
+    """The parameters of `terminal/create`."""
 
     session_id: str
     command: str
     args: list[str] = []
-    env: list[Variable] = []
+    env: list[EnvVariable] = []
     cwd: str | None = None
     output_byte_limit: int | None = None
 
 
-class OfTerminal(msgspec.Struct, rename="camel"):
-    """Whatever only names a terminal."""
+class TerminalParams(msgspec.Struct, rename="camel"):
+    """The parameters of the methods that only name a terminal."""
 
     session_id: str
     terminal_id: str
@@ -57,42 +58,42 @@ class Terminals:
         self._workspace = workspace
         self._running: dict[str, Terminal] = {}
 
-    async def create(self, it: Create) -> Update:
-        """Start a command, in the session's directories."""
+    async def create(self, params: CreateTerminal) -> Update:
+        """Start a command in one of the session's directories; return its id."""
         if len(self._running) >= MAX_TERMINALS:
             raise InvalidParams(f"There are {MAX_TERMINALS} terminals already; release one first")
-        limit = OUTPUT_BYTES if it.output_byte_limit is None else min(max(it.output_byte_limit, 0), OUTPUT_BYTES)
+        wanted = OUTPUT_BYTES if params.output_byte_limit is None else max(params.output_byte_limit, 0)
         try:
-            cwd = str(self._workspace.resolve(it.cwd or "."))
-            terminal = Terminal(it, cwd, limit)
+            cwd = str(self._workspace.resolve(params.cwd or "."))
+            terminal = Terminal(params, cwd, min(wanted, OUTPUT_BYTES))
         except (FileRefused, UsageError) as e:
             raise InvalidParams(str(e)) from None
         key = new_id("term")
         self._running[key] = terminal
         return {"terminalId": key}
 
-    async def output(self, it: OfTerminal) -> Update:
-        """Give what a command printed so far."""
-        return self._get(it).output()
+    async def output(self, params: TerminalParams) -> Update:
+        """Return what a command has printed so far."""
+        return self._get(params).output()
 
-    async def wait_for_exit(self, it: OfTerminal) -> Update:
-        """Wait until a command has ended."""
-        return await self._get(it).wait()
+    async def wait_for_exit(self, params: TerminalParams) -> Update:
+        """Wait until a command has exited; return its exit status."""
+        return await self._get(params).wait()
 
-    async def kill(self, it: OfTerminal) -> Update:
-        """End a command; what it printed can still be read."""
-        self._get(it).kill()
+    async def kill(self, params: TerminalParams) -> Update:
+        """Kill a command; what it printed can still be read."""
+        self._get(params).kill()
         return {}
 
-    async def release(self, it: OfTerminal) -> Update:
-        """End a command and forget it."""
-        terminal = self._get(it)
-        del self._running[it.terminal_id]
+    async def release(self, params: TerminalParams) -> Update:
+        """Kill a command and forget it."""
+        terminal = self._get(params)
+        del self._running[params.terminal_id]
         await terminal.close()
         return {}
 
     async def close(self) -> None:
-        """End all of them."""
+        """Kill all commands."""
         running = list(self._running.values())
         self._running.clear()
         for terminal in running:
@@ -100,54 +101,54 @@ class Terminals:
         for terminal in running:
             await terminal.close()
 
-    def _get(self, it: OfTerminal) -> Terminal:
-        if it.terminal_id not in self._running:
-            raise InvalidParams(f"There is no terminal {it.terminal_id[:100]!r} in this session")
-        return self._running[it.terminal_id]
+    def _get(self, params: TerminalParams) -> Terminal:
+        if params.terminal_id not in self._running:
+            raise InvalidParams(f"There is no terminal {params.terminal_id[:100]!r} in this session")
+        return self._running[params.terminal_id]
 
 
 class Terminal:
-    """One command."""
+    """One command, and the end of what it printed."""
 
-    def __init__(self, it: Create, cwd: str, limit: int) -> None:
+    def __init__(self, params: CreateTerminal, cwd: str, limit: int) -> None:
         self._limit = limit
         self._kept: deque[bytes] = deque()
         self._size = 0
         self._truncated = False
         self._ended = asyncio.Event()
-        env = {**os.environ, **{each.name: each.value for each in it.env}}
+        env = {**os.environ, **{variable.name: variable.value for variable in params.env}}
         try:
-            self._child = start((it.command, *it.args), cwd=cwd, env=env, stdin=False, stderr=False)
+            self._child = start((params.command, *params.args), cwd=cwd, env=env, stdin=False, stderr=False)
         except UsageError:
-            if it.args or os.name != "posix" or " " not in it.command:
+            if params.args or " " not in params.command or sys.platform == "win32":
                 raise
             # Some agents send a whole line for a shell.
-            self._child = start(("/bin/sh", "-c", it.command), cwd=cwd, env=env, stdin=False, stderr=False)
+            self._child = start(("/bin/sh", "-c", params.command), cwd=cwd, env=env, stdin=False, stderr=False)
         self._output = open_input(self._child.stdout, self._read)
         self._output.resume()
 
     def output(self) -> Update:
-        """Say what it printed, from a whole character on, and how it ended if it has."""
+        """Return what it printed, beginning with a whole character, and its exit status if it has exited."""
         data = b"".join(self._kept)
         if len(data) > self._limit:
             data = data[len(data) - self._limit :]
             while data and data[0] & 0xC0 == 0x80:
                 data = data[1:]
-        said: Update = {"output": data.decode(errors="replace"), "truncated": self._truncated}
-        return said if self._child.returncode is None else {**said, "exitStatus": self._status()}
+        output: Update = {"output": data.decode(errors="replace"), "truncated": self._truncated}
+        return output if self._child.returncode is None else {**output, "exitStatus": self._status()}
 
     async def wait(self) -> Update:
-        """Wait until it has ended; say how."""
+        """Wait until it has exited; return its exit status."""
         await self._ended.wait()
         await self._child.wait()
         return self._status()
 
     def kill(self) -> None:
-        """End it, and everything it started."""
+        """Kill it and every process it started."""
         self._child.kill()
 
     async def close(self) -> None:
-        """End it and let go of it."""
+        """Kill it and close its output."""
         self._child.kill()
         await self._child.wait()
         self._output.close()

@@ -5,14 +5,6 @@ carrying the error to answer with. Parameters and results stay undecoded (`msgsp
 their type asks. Nothing here does input or output, or knows any method.
 """
 
-from holdfast.jsonrpc.decoding import decode, oversized
-from holdfast.jsonrpc.encoding import (
-    encode_batch,
-    encode_error,
-    encode_notification,
-    encode_request,
-    encode_result,
-)
 from holdfast.jsonrpc.messages import (
     MAX_BATCH_BYTES,
     MAX_BATCH_ENTRIES,
@@ -27,6 +19,14 @@ from holdfast.jsonrpc.messages import (
     Notification,
     Request,
     Response,
+    decode,
+    encode_batch,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+    oversized,
+    salvaged,
 )
 
 __all__ = [
@@ -50,4 +50,5 @@ __all__ = [
     "encode_request",
     "encode_result",
     "oversized",
+    "salvaged",
 ]

@@ -15,7 +15,7 @@ from holdfast.model.asks import (
     Question,
 )
 from holdfast.model.checks import check_update, checked_event, checked_stop_reason
-from holdfast.model.content import checked_prompt
+from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_prompt
 from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
@@ -30,7 +30,9 @@ from holdfast.model.sessions import (
     Scope,
     SessionInfo,
     SessionState,
+    checked_cwd,
     checked_roots,
+    normal_path,
     title_from,
 )
 from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, ToolKind, ToolStatus
@@ -64,6 +66,7 @@ __all__ = [
     "SessionInfo",
     "SessionState",
     "StopReason",
+    "SystemPrompt",
     "Terminal",
     "ToolKind",
     "ToolStatus",
@@ -71,10 +74,12 @@ __all__ = [
     "TurnTrigger",
     "Update",
     "check_update",
+    "checked_cwd",
     "checked_event",
     "checked_prompt",
     "checked_roots",
     "checked_stop_reason",
+    "checked_system_prompt",
     "checked_value",
     "event_from",
     "in_one_line",
@@ -83,6 +88,7 @@ __all__ = [
     "new_id",
     "new_session_id",
     "next_phase",
+    "normal_path",
     "options_update",
     "text_event",
     "title_from",

@@ -52,11 +52,6 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         """Decode the body."""
         return msgspec.json.decode(self.body)
 
-    def __str__(self) -> str:
-        from holdfast.view.summary import summary_line  # noqa: PLC0415  (an agent never needs it)
-
-        return summary_line(self.update())
-
 
 class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):
     text: str

@@ -242,12 +242,6 @@ class History:
         for entry in self:
             yield from entry.updates()
 
-    def markdown(self) -> str:
-        """Return it as Markdown, for people to read."""
-        from holdfast.view.transcript import markdown  # noqa: PLC0415  (an agent never needs it)
-
-        return markdown(self)
-
     def _entry(self, entity: str, key: str) -> Entry:
         entry = self._entries.get((entity, key))
         if entry is None:

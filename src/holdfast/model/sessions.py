@@ -28,9 +28,9 @@ class Scope(NamedTuple):
     agent: str | None = None
     """None stands for all agents; only the principal itself sees them."""
 
-    def covers(self, info: SessionInfo) -> bool:
-        """Whether a session belongs to it."""
-        return info.principal == self.principal and self.agent in (None, info.agent or self.agent)
+    def covers(self, principal: str, agent: str) -> bool:
+        """Whether a session of that principal and that agent is in it; one bound to no agent is in all (F6)."""
+        return principal == self.principal and (self.agent is None or agent in (self.agent, UNBOUND))
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -72,6 +72,8 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     forked_from: str | None = None
     interrupted: bool = False
     """Whether the last turn was broken off by the death of its process."""
+    cut_turn: bool = False
+    """Whether it is a fork that ends inside a turn: that turn's private entries are not in it."""
 
 
 _UNPAIRED = re.compile("[\ud800-\udfff]")
@@ -91,9 +93,24 @@ def checked_roots(cwd: object, additional: object = ()) -> tuple[str, tuple[str,
     for path in cast("list[object]", additional):
         if not isinstance(path, str) or not _is_absolute(path):
             raise InvalidParams("additionalDirectories must be a list of absolute paths")
-        if path != cwd:
+        if normal_path(path) != normal_path(cwd):
             others[path] = None
-    return cwd, tuple(others)
+    return normal_path(cwd), tuple(others)
+
+
+def normal_path(path: str) -> str:
+    """Return a path without what makes no other directory of it: `//`, `.` and a slash at its end (B10).
+
+    A `..` stays: where it leads depends on links.
+    """
+    if not path.startswith("/"):
+        return path
+    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def checked_cwd(cwd: object) -> str:
+    """Check the working directory that a client names; raise `InvalidParams` where it is no absolute path."""
+    return checked_roots(cwd)[0]
 
 
 def _is_absolute(path: str) -> bool:

@@ -4,7 +4,8 @@
 both directions, bounded memory. It knows no method but `$/cancel_request`; `Routes` says who answers what.
 """
 
-from holdfast.peer.peer import Limits, Peer
+from holdfast.peer.limits import PeerLimits
+from holdfast.peer.peer import DroppedLine, Peer
 from holdfast.peer.routes import Routes
 
-__all__ = ["Limits", "Peer", "Routes"]
+__all__ = ["DroppedLine", "Peer", "PeerLimits", "Routes"]

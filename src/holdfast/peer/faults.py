@@ -18,10 +18,10 @@ CANCELLED = ErrorObject(RequestCancelled.code, "Request cancelled")
 
 
 def error_for(exception: BaseException, doing: str) -> ErrorObject:
-    """Say to the other side what went wrong, and nothing it should not know.
+    """Return the error that tells the other side what went wrong, and nothing it should not know.
 
-    What was not meant for it (any exception but a `RequestError`) goes to our log whole, under a reference that it
-    is given instead. What it is given can always be encoded: the names of files, for one, are not always text.
+    Any exception but a `RequestError` is logged whole, as what failed while `doing`; the other side gets only the
+    reference under which it is logged. The error can always be encoded: the names of files are not always text.
     """
     if isinstance(exception, CancelledError):
         return CANCELLED

@@ -9,8 +9,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.peer import Limits
-from holdfast.server.connection import Connection
+from holdfast.peer import PeerLimits
+from holdfast.server.connection import ClientConnection
 from holdfast.transport import open_stdio
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # These and the rest, one after the other, stay below two seconds (A11).
-LIMITS = Limits(linger=0.2, end_grace=0.3, flush=0.3)
+LIMITS = PeerLimits(linger=0.2, end_grace=0.3, flush=0.3)
 REST = 0.95
 """How long it may take then to end and store turns, to call hooks and to stop MCP servers."""
 GRACE = 0.4
@@ -34,7 +34,7 @@ async def serve_stdio(host: Host) -> None:
     Whatever has not ended then within its time ends with the process: what was said is in the logs of its turns, and
     our children are under guard.
     """
-    await Connection(host, open_stdio(), limits=LIMITS).run()
+    await ClientConnection(host, open_stdio(), limits=LIMITS, is_only=True).run()
     ending = asyncio.get_running_loop().create_task(host.shut_down(GRACE), name="shut down")
     await asyncio.wait({ending}, timeout=REST)
     if not ending.done():

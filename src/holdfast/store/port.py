@@ -7,7 +7,7 @@ outdated is refused (P4). `holdfast.store.address` opens the store that an addre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -171,6 +171,7 @@ class Store(Protocol):
         """Read the lines `start` to `end` of the history: blocks of lines joined by newlines, a few at a time.
 
         A reader that reads while the session goes on says how many lines there were when it began, and sees those.
+        Raise `StoreDamaged` at the first line that cannot be read (P11).
         """
         ...
 
@@ -230,8 +231,14 @@ class Library(Protocol):
         """Find words in titles, messages and titles of tool calls, newest first."""
         ...
 
-    def read(self, session: str, start: int, end: int) -> AsyncIterator[list[bytes]]:
-        """Read a part of a history; see `Store.read`."""
+    def read(
+        self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
+    ) -> AsyncIterator[list[bytes]]:
+        """Read a part of a history; see `Store.read`.
+
+        With ``damaged="mark"`` an entry of kind ``_holdfast/damaged`` stands where something cannot be read: `lines`
+        says how many lines that were, `firstLine` how many are before them.
+        """
         ...
 
     async def edit(
@@ -247,7 +254,7 @@ class Library(Protocol):
         """Let a session belong to another agent (F2).
 
         The history stays and says so at its end; answers given for ever, state and private entries are removed. Raise
-        `SessionBusy` while a turn runs; a live writer loses its claim.
+        `SessionBusy` while a turn runs, or where one broke and is not sealed yet; a live writer loses its claim.
         """
         ...
 
@@ -284,5 +291,5 @@ class Library(Protocol):
         ...
 
 
-class SessionStore(Store, Library, Protocol):
+class SessionStore(Library, Store, Protocol):
     """A store for both."""

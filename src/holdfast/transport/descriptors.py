@@ -1,7 +1,8 @@
-"""Reading and writing a file descriptor beside an event loop.
+"""Lines over file descriptors, whatever those are: pipes, terminals, sockets, files.
 
-Where the loop can watch the descriptor it does; where it cannot (regular files, anything on Windows) a thread reads or
-writes instead. Whoever calls `open_input` and `open_output` does not know which.
+`PipeTransport` reads lines from one descriptor and writes lines to another. Below it, `open_input` and `open_output`
+read and write chunks of bytes beside an event loop: where the loop can watch a descriptor it does, where it cannot a
+thread reads or writes instead (`holdfast.transport.threads`). Their callers do not know which.
 """
 
 from __future__ import annotations
@@ -10,23 +11,176 @@ import asyncio
 import os
 import select
 import sys
-import threading
 from collections import deque
 from contextlib import suppress
 from itertools import islice
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
+
+from holdfast.errors import ConnectionLost
+from holdfast.transport.lines import MAX_LINE_BYTES, LineSplitter
+from holdfast.transport.port import MAX_UNSENT_BYTES
+from holdfast.transport.threads import READ_BYTES, ThreadInput, ThreadOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-READ_BYTES = 64 << 10
+    from holdfast.transport.port import Receiver
 
-AT_ONCE = 64
+BURST_BYTES = 1 << 20
+"""When a single tick queues more than this it is sent at once, so that the queue stays short."""
+
+PIECES_AT_ONCE = 64
 """So many pieces are written by one system call; systems take 1,024."""
 
 HANGUP_SECONDS = 0.1
-"""While reading is paused, this often a look is taken whether anybody is left who could write."""
+"""While reading is paused, how often to look whether the writer has hung up."""
+
+
+class PipeTransport:
+    """Reads lines from one descriptor and writes lines to another; owns both."""
+
+    def __init__(self, read_fd: int, write_fd: int, *, limit: int = MAX_LINE_BYTES, threads: bool = False) -> None:
+        self.max_line = limit
+        self._loop = asyncio.get_running_loop()
+        self._lines = LineSplitter(limit)
+        self._receiver: Receiver | None = None
+        self._ended = False
+        self._reason: ConnectionLost | None = None
+        self._closed = False
+        self._queue: list[bytes] = []
+        self._queued = 0
+        self._flush_due = False
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # who drains, and below how many bytes
+        self._input = open_input(read_fd, self._chunk_read, threads=threads)
+        self._output = open_output(write_fd, self._progressed, threads=threads)
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait for the other side to read."""
+        return self._queued + self._output.unsent
+
+    def open(self, receiver: Receiver) -> None:
+        """Begin to read."""
+        self._receiver = receiver
+        if self._ended:  # by a signal perhaps, before anybody listened
+            self._loop.call_soon(receiver.input_ended, self._reason)
+        else:
+            self._input.resume()
+
+    def send(self, line: bytes) -> None:
+        """Send a line at the end of this loop tick."""
+        if self._output.broken:  # as it is once closed, too
+            return
+        if b"\n" in line:  # legal between the tokens of JSON that was written elsewhere, not on a line of ours
+            line = line.replace(b"\n", b" ")
+        self._queue.append(line)
+        self._queued += len(line) + 1
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._end_of_tick)
+        if self._queued > BURST_BYTES:
+            self.flush()
+
+    def send_now(self, line: bytes) -> None:
+        """Send a line now."""
+        if not self._output.broken:
+            self._queue.append(line.replace(b"\n", b" "))
+            self.flush()
+
+    def send_block(self, *pieces: bytes) -> None:
+        """Send whole lines now."""
+        if not self._output.broken:
+            self.flush()
+            self._write(*pieces)
+
+    def flush(self) -> None:
+        """Send what is queued now instead of at the end of the tick."""
+        if self._queue:
+            self._queue.append(b"")  # so that the last line ends with a newline too
+            data = b"\n".join(self._queue)
+            self._queue.clear()
+            self._queued = 0
+            self._write(data)
+
+    def _end_of_tick(self) -> None:
+        self._flush_due = False
+        self.flush()
+
+    def _write(self, *pieces: bytes) -> None:
+        self._output.write(*pieces)
+        if self._output.unsent > MAX_UNSENT_BYTES:
+            self._output.close()
+            self._loop.call_soon(self._progressed)
+
+    def pause(self) -> None:
+        """Stop reading."""
+        self._input.pause()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._receiver is not None and not self._ended:
+            self._input.resume()
+
+    async def drain(self, below: int) -> None:
+        """Wait until fewer than `below` bytes are unsent, or none ever will be."""
+        self.flush()
+        while self._output.unsent >= below and not self._output.broken:
+            progress: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append((below, progress))
+            await progress
+
+    def end_input(self, reason: ConnectionLost | None = None) -> None:
+        """Stop reading and tell the receiver that the input has ended."""
+        if not self._ended:
+            self._ended = True
+            self._reason = reason
+            self._stop_reading()
+            if self._receiver is not None:
+                self._receiver.input_ended(reason)
+
+    async def close(self, flush_for: float) -> None:
+        """Stop reading, send what is unsent within `flush_for` seconds, close both descriptors."""
+        if self._closed:
+            return
+        self._ended = True
+        self._stop_reading()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(flush_for):
+                    await self.drain(1)
+        finally:
+            self._closed = True
+            self._queue.clear()
+            self._output.close()
+            self._wake(0)
+
+    def _stop_reading(self) -> None:
+        self._input.close()
+
+    def _chunk_read(self, chunk: bytes) -> None:
+        if self._ended or self._receiver is None:
+            return
+        if lines := self._lines.feed(chunk) if chunk else self._lines.end():
+            self._receiver.lines_received(lines)
+        if not chunk:
+            self.end_input()
+
+    def _progressed(self) -> None:
+        if self._output.broken:
+            # Nothing can be answered any more, so there is no use in hearing more.
+            self.end_input(ConnectionLost("the other side does not read what it is sent"))
+            self._wake(0)
+        else:
+            self._wake(self._output.unsent)
+
+    def _wake(self, unsent: int) -> None:
+        for below, progress in self._waiting:
+            if unsent < below and not progress.done():
+                progress.set_result(None)
+        self._waiting = [waiter for waiter in self._waiting if not waiter[1].done()]
+
+
+# Chunks of bytes
 
 
 class Input(Protocol):
@@ -61,14 +215,14 @@ class Output(Protocol):
 
 
 def open_input(fd: int, on_chunk: Callable[[bytes], None], *, threads: bool = False) -> Input:
-    """Read a descriptor by the event loop where it can, by a thread where it cannot."""
+    """Return what reads a descriptor: the event loop where it can, else a thread."""
     if threads or not _watchable(fd):
         return ThreadInput(fd, on_chunk)
     return LoopInput(fd, on_chunk)
 
 
 def open_output(fd: int, on_progress: Callable[[], None], *, threads: bool = False) -> Output:
-    """Write a descriptor from the event loop where it can be told not to block, from a thread where it cannot."""
+    """Return what writes a descriptor: the event loop where it can be told not to block, else a thread."""
     if threads or sys.platform == "win32":
         return ThreadOutput(fd, on_progress)
     return LoopOutput(fd, on_progress)
@@ -90,8 +244,8 @@ def _nothing() -> None: ...
 class LoopInput:
     """Reads when the loop says that reading will not block.
 
-    A writer that hangs up is noticed even while reading is paused, or a process whose client neither reads nor writes
-    any more would wait for it for ever (A11). What it left unread is no more than a pipe holds, so it is read then.
+    A writer that hangs up is noticed even while reading is paused; otherwise a process whose client neither reads nor
+    writes any more would wait for ever (A11). What such a writer left is no more than a pipe holds, and is read then.
     """
 
     def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
@@ -164,7 +318,7 @@ class LoopOutput:
         unsent = sum(map(len, pieces))
         written = 0
         if not self._backlog:
-            written = self._try(*pieces[:AT_ONCE])
+            written = self._write_now(*pieces[:PIECES_AT_ONCE])
             if written == unsent or self.broken:
                 return
             self._loop.add_writer(self._fd, self._writable)
@@ -183,7 +337,7 @@ class LoopOutput:
             self._drop()
 
     def _writable(self) -> None:
-        written = self._try(*islice(self._backlog, AT_ONCE))
+        written = self._write_now(*islice(self._backlog, PIECES_AT_ONCE))
         self.unsent -= written
         while self._backlog and written >= len(self._backlog[0]):
             written -= len(self._backlog.popleft())
@@ -193,8 +347,8 @@ class LoopOutput:
             self._loop.remove_writer(self._fd)
         self._on_progress()
 
-    def _try(self, *pieces: bytes | memoryview) -> int:
-        """Write what goes in now. An output nobody will read any more is broken from then on."""
+    def _write_now(self, *pieces: bytes | memoryview) -> int:
+        """Write what there is room for, and return how many bytes that were. Without a reader the output is broken."""
         try:
             return os.write(self._fd, *pieces) if len(pieces) == 1 else os.writev(self._fd, pieces)
         except (BlockingIOError, InterruptedError):
@@ -210,101 +364,3 @@ class LoopOutput:
         self.broken = True
         self._backlog.clear()
         self.unsent = 0
-
-
-class ThreadInput:
-    """Reads in a thread of its own, one chunk at a time: while the loop is busy none are heaped up for it."""
-
-    def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
-        self._fd = fd
-        self._on_chunk = on_chunk
-        self._loop = asyncio.get_running_loop()
-        self._may_read = threading.Event()
-        self._taken = threading.Event()
-        self._closed = False
-        # A daemon: a read that never returns must not keep the process.
-        threading.Thread(target=self._run, name="holdfast-read", daemon=True).start()
-
-    def resume(self) -> None:
-        self._may_read.set()
-
-    def pause(self) -> None:
-        self._may_read.clear()
-
-    def close(self) -> None:
-        self._closed = True
-        self._may_read.set()
-        self._taken.set()
-
-    def _run(self) -> None:
-        chunk = b"-"
-        while chunk and self._may_read.wait() and not self._closed:
-            try:
-                chunk = os.read(self._fd, READ_BYTES)
-            except OSError:
-                chunk = b""
-            self._taken.clear()
-            if self._closed or not _tell(self._loop, self._deliver, chunk):
-                break
-            self._taken.wait()
-        os.close(self._fd)
-
-    def _deliver(self, chunk: bytes) -> None:
-        if not self._closed:
-            self._on_chunk(chunk)
-        self._taken.set()
-
-
-class ThreadOutput:
-    """Writes in a thread of its own."""
-
-    def __init__(self, fd: int, on_progress: Callable[[], None]) -> None:
-        self._fd = fd
-        self._on_progress = on_progress
-        self._loop = asyncio.get_running_loop()
-        self._work: SimpleQueue[bytes | None] = SimpleQueue()
-        self.unsent = 0
-        self.broken = False
-        threading.Thread(target=self._run, name="holdfast-write", daemon=True).start()
-
-    def write(self, *pieces: bytes) -> None:
-        for piece in pieces if not self.broken else ():
-            self.unsent += len(piece)
-            self._work.put(piece)
-
-    def close(self) -> None:
-        self._drop()
-        self._work.put(None)
-
-    def _run(self) -> None:
-        while (data := self._work.get()) is not None and not self.broken:
-            view = memoryview(data)
-            try:
-                while view:
-                    view = view[os.write(self._fd, view) :]
-            except OSError:
-                _tell(self._loop, self._wrote, -1)
-                break
-            if not _tell(self._loop, self._wrote, len(data)):
-                break
-        with suppress(OSError):
-            os.close(self._fd)
-
-    def _wrote(self, size: int) -> None:
-        if size < 0:
-            self._drop()
-        elif not self.broken:
-            self.unsent -= size
-        self._on_progress()
-
-    def _drop(self) -> None:
-        self.broken = True
-        self.unsent = 0
-
-
-def _tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], argument: object) -> bool:
-    try:
-        loop.call_soon_threadsafe(callback, argument)
-    except RuntimeError:  # the loop is gone, and with it everyone who would listen
-        return False
-    return True

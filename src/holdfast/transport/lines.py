@@ -21,12 +21,14 @@ class Oversized(NamedTuple):
     head: bytes
     tail: bytes
     limit: int
+    size: int
+    """How long it was."""
 
     @classmethod
     def of(cls, line: bytes, limit: int) -> Self:
         """Keep only the ends of a line."""
         edge = min(EDGE_BYTES, limit)
-        return cls(line[:edge], line[-edge:], limit)
+        return cls(line[:edge], line[-edge:], limit, len(line))
 
 
 class LineSplitter:
@@ -41,7 +43,7 @@ class LineSplitter:
         self._skipping: Oversized | None = None  # what is known of an unfinished line that is too long already
 
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
-        """Take a chunk; give the lines that are complete now."""
+        """Take a chunk; return the lines that are complete now."""
         pieces = chunk.split(b"\n")
         rest = pieces.pop()
         lines: list[bytes | Oversized] = []
@@ -58,13 +60,14 @@ class LineSplitter:
         return lines
 
     def end(self) -> list[bytes | Oversized]:
-        """Give what is left when the stream ends: a last line may lack its newline."""
+        """Return what is left when the stream ends: a last line may lack its newline."""
         return [last] if (last := self._release()) else []
 
     def _hold(self, piece: bytes) -> None:
         if self._skipping is not None:
             recent = Oversized.of(self._skipping.tail + piece, self._limit)
-            self._skipping = self._skipping._replace(tail=recent.tail)
+            size = self._skipping.size + len(piece)
+            self._skipping = self._skipping._replace(tail=recent.tail, size=size)
             return
         if self._held and len(self._held[-1]) < SMALL_PIECE_BYTES:
             self._held[-1] += piece

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def memory_pair(limit: int = MAX_LINE_BYTES) -> tuple[MemoryTransport, MemoryTransport]:
-    """Make two transports, each of which receives what the other sends."""
+    """Create two transports, each of which receives what the other sends."""
     left, right = MemoryTransport(limit), MemoryTransport(limit)
     left.link(right)
     right.link(left)
@@ -28,7 +28,7 @@ class MemoryTransport:
     """One end of a `memory_pair`."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.max_line = limit
         self._loop = asyncio.get_running_loop()
         self._other: MemoryTransport = self
         self._receiver: Receiver | None = None
@@ -42,7 +42,7 @@ class MemoryTransport:
         self._drained = asyncio.Event()
 
     def link(self, other: MemoryTransport) -> None:
-        """Say where lines go."""
+        """Set the end that receives what this one sends."""
         self._other = other
 
     def open(self, receiver: Receiver) -> None:
@@ -59,6 +59,11 @@ class MemoryTransport:
             self._other._take(line)
         else:
             self._give_up()
+
+    def send_now(self, line: bytes) -> None:
+        """Hand a line to the other end now."""
+        self.send(line)
+        self.flush()
 
     def send_block(self, *pieces: bytes) -> None:
         """Hand whole lines to the other end."""
@@ -85,7 +90,7 @@ class MemoryTransport:
             await self._drained.wait()
 
     async def close(self, flush_for: float) -> None:
-        """Let go; the other end sees the end of its input after what was sent before."""
+        """Close; the other end sees the end of its input after what was sent before."""
         if self._closed:
             return
         try:
@@ -112,8 +117,8 @@ class MemoryTransport:
         self._schedule()
 
     def _take(self, line: bytes) -> None:
-        too_long = len(line) > self._limit
-        self._inbox.append(Oversized.of(line, self._limit) if too_long else line)
+        too_long = len(line) > self.max_line
+        self._inbox.append(Oversized.of(line, self.max_line) if too_long else line)
         self._schedule()
 
     def _schedule(self) -> None:

@@ -18,19 +18,24 @@ MAX_UNSENT_BYTES = 64 << 20
 
 
 class Receiver(Protocol):
-    """What a transport tells. Both methods are called from the event loop and must not block."""
+    """Whoever a transport gives its lines to. Both methods are called from the event loop and must not block."""
 
     def lines_received(self, lines: Sequence[Line]) -> None:
-        """Lines arrived, in order; as many at once as were there to read."""
+        """Take lines that arrived, in order; as many at once as were there to read."""
         ...
 
     def input_ended(self, reason: ConnectionLost | None) -> None:
-        """Nothing more will arrive. Told exactly once; `reason` is `None` for an orderly end."""
+        """Note that nothing more will arrive. Called exactly once; `reason` is `None` for an orderly end."""
         ...
 
 
 class Transport(Protocol):
     """Carries lines both ways."""
+
+    @property
+    def max_line(self) -> int:
+        """The longest line that is accepted, in bytes; whoever sends keeps to the same limit (A4)."""
+        ...
 
     @property
     def unsent(self) -> int:
@@ -45,15 +50,19 @@ class Transport(Protocol):
         """Send a line at the end of this loop tick. Never blocks, never fails; goes nowhere once the end came."""
         ...
 
+    def send_now(self, line: bytes) -> None:
+        """Send a line now, behind what was sent before. As `send` in all else."""
+        ...
+
     def send_block(self, *pieces: bytes) -> None:
-        """Send whole lines at once, each with its newline, behind what was sent before. As `send` in all else.
+        """Send whole lines now, each with its newline, behind what was sent before. As `send` in all else.
 
         They may be given in pieces, so that whoever made a large one need not copy it.
         """
         ...
 
     def flush(self) -> None:
-        """Send what was queued now instead of at the end of the tick."""
+        """Send what is queued now instead of at the end of the tick."""
         ...
 
     def pause(self) -> None:
@@ -69,5 +78,5 @@ class Transport(Protocol):
         ...
 
     async def close(self, flush_for: float) -> None:
-        """Stop reading, send what is unsent within that many seconds, let go of everything. Idempotent."""
+        """Stop reading, send what is unsent within `flush_for` seconds, release everything. Idempotent."""
         ...

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.children import start
 from holdfast.errors import ProcessExited
-from holdfast.transport.descriptors import open_input
+from holdfast.transport.descriptors import PipeTransport, open_input
 from holdfast.transport.lines import MAX_LINE_BYTES
-from holdfast.transport.pipes import PipeTransport
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,8 +18,11 @@ if TYPE_CHECKING:
     from holdfast.children import Child
     from holdfast.errors import ConnectionLost
 
-STDERR_BYTES = 8_192
-"""How much of what a process wrote to stderr last is kept."""
+OUTPUT_BYTES = 8_192
+"""How much of what a process wrote last, to stderr and to stdout, is kept."""
+
+QUOTED_BYTES = 500
+"""How much of a single line of stdout is kept."""
 
 
 async def spawn(
@@ -48,8 +50,8 @@ class ProcessTransport(PipeTransport):
         self._child = child
         self._patience = patience
         self._on_stderr = on_stderr
-        self._stderr: deque[bytes] = deque()
-        self._stderr_size = 0
+        self._stderr = _Tail()
+        self._stdout = _Tail()
         self._farewell: asyncio.Task[None] | None = None
         self._errors = open_input(child.stderr, self._stderr_read)
         self._errors.resume()
@@ -62,10 +64,24 @@ class ProcessTransport(PipeTransport):
     @property
     def stderr(self) -> str:
         """The last that the process wrote to stderr."""
-        return b"".join(self._stderr).decode(errors="replace").strip()
+        return self._stderr.text()
+
+    @property
+    def stdout(self) -> str:
+        """The last that the process wrote to stdout and was no message, as whoever reads them says by `keep_output`."""
+        return self._stdout.text()
+
+    @property
+    def name(self) -> str:
+        """The name of the program."""
+        return self._child.name
+
+    def keep_output(self, line: bytes) -> None:
+        """Keep a line of stdout that was no message, to be quoted if the process exits."""
+        self._stdout.add(line[:QUOTED_BYTES] + b"\n")
 
     async def wait(self) -> int:
-        """Wait until the process has exited and give its status; 128 + n means signal n, as in a shell."""
+        """Wait until the process has exited; return its status, where 128 + n means signal n, as in a shell."""
         await self._child.wait()
         assert self._child.returncode is not None
         return self._child.returncode
@@ -73,10 +89,10 @@ class ProcessTransport(PipeTransport):
     def end_input(self, reason: ConnectionLost | None = None) -> None:
         """Tell the receiver that the process ended, and how: the status is there a moment after its output ends."""
         if self._farewell is None and not self._ended:
-            self._farewell = self._loop.create_task(self._say_how_it_ended(reason), name=f"end of {self._child.name}")
+            self._farewell = self._loop.create_task(self._tell_how_it_ended(reason), name=f"end of {self._child.name}")
 
     async def close(self, flush_for: float) -> None:
-        """Flush, close the process's stdin, and see to it that it ends."""
+        """Flush, close the process's stdin, and end the process."""
         if self._closed:
             return
         if self._farewell is not None:
@@ -93,18 +109,32 @@ class ProcessTransport(PipeTransport):
         await self._child.wait()
 
     def _stop_reading(self) -> None:
-        """Read on to nowhere: a process that says its last words to a closed pipe may die of it, its work unsaved."""
+        """Read on and drop what comes: a process that writes to a closed pipe may die of that, its work unsaved."""
         self._input.resume()
 
-    async def _say_how_it_ended(self, reason: ConnectionLost | None) -> None:
+    async def _tell_how_it_ended(self, reason: ConnectionLost | None) -> None:
         if await self._child.wait(1.0) or reason is None:
-            reason = ProcessExited(self._child.name, self._child.returncode, self.stderr)
+            reason = ProcessExited(self._child.name, self._child.returncode, self.stderr, self.stdout)
         super().end_input(reason)
 
     def _stderr_read(self, chunk: bytes) -> None:
         if self._on_stderr is not None and chunk:
             self._on_stderr(chunk)
-        self._stderr.append(chunk[-STDERR_BYTES:])
-        self._stderr_size += len(self._stderr[-1])
-        while self._stderr_size - len(self._stderr[0]) >= STDERR_BYTES:
-            self._stderr_size -= len(self._stderr.popleft())
+        self._stderr.add(chunk)
+
+
+class _Tail:
+    """The end of what was written, in pieces."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._pieces.append(piece[-OUTPUT_BYTES:])
+        self._size += len(self._pieces[-1])
+        while self._size - len(self._pieces[0]) >= OUTPUT_BYTES:
+            self._size -= len(self._pieces.popleft())
+
+    def text(self) -> str:
+        return b"".join(self._pieces).decode(errors="replace").strip()

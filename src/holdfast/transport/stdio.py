@@ -1,7 +1,7 @@
 """Our own stdin and stdout as a transport: what an editor talks to.
 
 Once it is open nothing else reaches the real stdout (A1): descriptor 1 leads to stderr, for Python code, for C code
-and for child processes alike, and descriptor 0 to nothing, so that nobody steals the client's words. That stays so
+and for child processes alike, and descriptor 0 to nothing, so that nobody reads what the client sends. That stays so
 after closing, because C code writes what it buffered when the process exits, and a handler left behind may print
 still. SIGTERM and SIGINT end the input as if the client had closed it, and after that mean nothing more (A11).
 """
@@ -15,8 +15,8 @@ import stat
 import sys
 from contextlib import suppress
 
+from holdfast.transport.descriptors import PipeTransport
 from holdfast.transport.lines import MAX_LINE_BYTES
-from holdfast.transport.pipes import PipeTransport
 
 PIPE_BYTES = 256 << 10
 
@@ -44,7 +44,7 @@ class StdioTransport(PipeTransport):
                 asyncio.get_running_loop().add_signal_handler(number, self.end_input)
 
     async def close(self, flush_for: float) -> None:
-        """Flush. Signals go on meaning that we should end: we are, and what is left to do may take a moment."""
+        """Flush. The signal handlers stay: what is left to do may take a moment, and a signal must not cut it short."""
         await super().close(flush_for)
         self._flush_python()
 
@@ -62,7 +62,7 @@ def _own_input() -> int:
 
 
 def _own_output() -> int:
-    """Get a descriptor for stdout whose blocking mode is ours alone.
+    """Return a descriptor for stdout whose blocking mode is ours alone.
 
     A duplicate shares it with everyone who has the same pipe or terminal, stderr and the parent shell perhaps among
     them, and they would be surprised to find it non-blocking. Opened anew through /proc it is our own.
@@ -80,7 +80,7 @@ def _own_output() -> int:
 
 
 def _widen(fd: int) -> None:
-    """Let a pipe hold more, so that a long history is not handed over in small pieces."""
+    """Enlarge a pipe's buffer, so that a long history is not handed over in small pieces."""
     with suppress(ImportError, AttributeError, OSError):  # Linux has this, and refuses it to whoever has much already
         import fcntl  # noqa: PLC0415  (there is none on Windows)
 

@@ -46,6 +46,8 @@ class Call:
     parts: tuple[Part, ...] = ()
     whole: bool = False
     """Whether all of it is to be shown, to its last line."""
+    exit_status: str = ""
+    """How the command that it ran has failed; empty where none did."""
 
 
 @dataclass(frozen=True, slots=True)

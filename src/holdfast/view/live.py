@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.errors import reason_in
 from holdfast.model import FINAL_STATUSES, History, event_from, is_object
 from holdfast.model.kinds import DAMAGED, HAND_OVER, TURN_END
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
@@ -90,8 +91,7 @@ class LiveView:
         elif kind == "state_update" and update.get("state") == "idle":
             yield from self.finish()
             if not self._told_end:
-                error: Any = update.get("error")
-                yield from _ended(update.get("stopReason"), error.get("message") if is_object(error) else error)
+                yield from _ended(update.get("stopReason"), _error_text(update.get("error")))
             self._told_end = False
         elif kind in (DAMAGED, HAND_OVER):
             yield from self._pause()
@@ -262,6 +262,14 @@ def _text_of(item: Any) -> str | None:
             return text
         case _:
             return None
+
+
+def _error_text(error: Any) -> str:
+    """Return the message of an error, and the reason that many agents give in its data."""
+    if not is_object(error):
+        return str(error or "")
+    message, reason = str(error.get("message") or ""), reason_in(error.get("data"))
+    return message if reason in message else f"{message}: {reason}"
 
 
 def _ended(reason: Any, error: Any) -> Iterator[Note]:

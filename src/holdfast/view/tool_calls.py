@@ -24,7 +24,32 @@ def call_block(history: History, key: str, *, live: bool = False) -> Call:
     values = [entry.members.get(name) for name in ("title", "name", "kind", "status")]
     title, name, kind, status = [value if isinstance(value, str) else "" for value in values]
     parts = _end(history, entry) if live else _all(history, entry)
-    return Call(title or name or key, kind, status or "pending", tuple(locations_of(entry)), tuple(parts))
+    locations, failure = tuple(locations_of(entry)), "" if live else failed_command(history, entry)
+    return Call(title or name or key, kind, status or "pending", locations, tuple(parts), exit_status=failure)
+
+
+def failed_command(history: History, entry: Entry) -> str:
+    """Return how a command that a tool call ran has failed; empty where it succeeded, or none is known.
+
+    A terminal says so in version 2; agents of version 1 have `rawOutput` or `_meta` for it.
+    """
+    terminals = (_terminal(history, item) for item in entry.content())
+    statuses = [terminal.members.get("exitStatus") for terminal in terminals if terminal is not None]
+    statuses += [entry.members.get("rawOutput"), entry.members.get("_meta")]
+    return next((failure for status in statuses if (failure := _failure(status))), "")
+
+
+def _failure(status: Any) -> str:
+    inner: Any
+    match status:
+        case {"exitCode": int(code)} | {"exit_code": int(code)} if code:
+            return f"exit status {code}"
+        case {"signal": str(number)}:
+            return f"signal {number}"
+        case {"terminal_exit": inner}:
+            return _failure(inner)
+        case _:
+            return ""
 
 
 def call_in_question(known: Entry | None, asked: Update) -> Call:

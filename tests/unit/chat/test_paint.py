@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.chat.paint import CALL_LINES, DIFF_LINES, Painter, spaced
+from holdfast.chat.paint import CALL_LINES, DIFF_LINES, Painter, needs_blank_line
+from holdfast.model import History, event_from
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.entries import Part
 from holdfast.view.markdown_stream import MarkdownPart
+from holdfast.view.tool_calls import call_block
 
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def painted(block: Block, width: int = 40, **more: Any) -> list[str]:
-    return [OURS.sub("", it) for it in replace(Painter(width), **more).lines(block)]
+    return [OURS.sub("", line) for line in replace(Painter(width), **more).lines(block)]
 
 
 def markdown(text: str, width: int = 40) -> list[str]:
@@ -49,7 +51,7 @@ def test_markdown_is_laid_out(text: str, lines: list[str]) -> None:
 
 def test_lines_break_between_words_and_hang_under_their_marker() -> None:
     assert markdown("- one two three four", 12) == ["• one two", "  three four"]
-    assert all(len(it) <= 12 for it in markdown("word " * 30, 12))
+    assert all(len(line) <= 12 for line in markdown("word " * 30, 12))
     assert markdown("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
 
 
@@ -75,7 +77,7 @@ def test_code_in_several_parts_has_one_beginning_and_one_end() -> None:
 def test_thoughts_are_dim_and_stand_behind_a_line() -> None:
     block = AgentText(MarkdownPart("**Hm**\n\n- well"), first=True, thought=True)
     assert painted(block) == ["┊ Hm", "┊", "┊ • well"]
-    assert all("\x1b[2" in it for it in Painter(40).lines(block))
+    assert all("\x1b[2" in line for line in Painter(40).lines(block))
 
 
 def test_a_tool_call_tells_its_state_and_what_it_has_shown() -> None:
@@ -84,6 +86,50 @@ def test_a_tool_call_tells_its_state_and_what_it_has_shown() -> None:
     assert painted(replace(call, status="failed", locations=(), parts=())) == ["✗ Read"]
     assert painted(replace(call, status="odd", locations=(), parts=()), unicode=False) == ["o Read"]
     assert painted(replace(call, title="Read src/a.py:3"), cwd="/project")[0] == "✓ Read src/a.py:3"
+
+
+def test_a_command_that_failed_is_not_ticked() -> None:
+    call = Call("Run", "execute", "completed", exit_status="exit status 3")
+    assert painted(call) == ["✗ Run · exit status 3"]
+    assert painted(replace(call, exit_status="")) == ["✓ Run"]
+    assert painted(replace(call, status="cancelled", exit_status="signal 15")) == ["⊘ Run · cancelled · signal 15"]
+
+
+@pytest.mark.parametrize(
+    ("members", "failure"),
+    [
+        ({"rawOutput": {"exit_code": 3}}, "exit status 3"),
+        ({"rawOutput": {"exitCode": 3}}, "exit status 3"),
+        ({"_meta": {"terminal_exit": {"exit_code": 3, "signal": None}}}, "exit status 3"),
+        ({"rawOutput": {"exit_code": 0}}, ""),
+        ({"rawOutput": "exit_code 3"}, ""),
+        ({}, ""),
+    ],
+)
+def test_agents_of_version_1_say_how_a_command_ended_in_ways_of_their_own(members: Any, failure: str) -> None:
+    history = History()
+    history.apply(event_from({"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Run", **members}))
+    assert call_block(history, "c").exit_status == failure
+
+
+def test_output_that_is_too_wide_is_folded_under_its_indent() -> None:
+    wide = "  x" + "日" * 8 + "y z"
+    call = Call("Run", "", "completed", (), (Part("code", f"short\n{wide}"),))
+    lines = painted(call, 14)
+    assert lines == ["✓ Run", "  short", "    x日日日日", "  日日日日y z"]
+    assert "".join(line[2:] for line in lines[2:]) == wide
+    diff = Call("Edit", "", "completed", (), (Part("diff", f"@@ -1 +1 @@\n+{'n' * 20}", "f"),))
+    assert painted(diff, 14)[-2:] == [f"  +{'n' * 11}", f"  {'n' * 9}"]
+
+
+def test_of_a_call_that_is_shown_whole_nothing_is_left_out() -> None:
+    places = tuple(f"/p/{n}" for n in range(5))
+    call = Call("x" * 500, "", "pending", places)
+    assert "".join(painted(call, 80)).count("x") == 400
+    assert "…" in "".join(painted(call, 80)) and "2 more" in "".join(painted(call, 80))
+    whole = "".join("".join(painted(replace(call, whole=True), 80)).split())
+    assert whole.count("x") == 500
+    assert all(place in whole for place in places)
 
 
 def test_much_output_is_shortened_in_the_middle_unless_it_is_wanted_whole() -> None:
@@ -108,8 +154,10 @@ def test_a_diff_has_its_file_its_counts_and_its_colours() -> None:
 
 
 def test_a_plan_is_a_checklist() -> None:
-    steps = tuple(Part("step", f"do {it}", it) for it in ("completed", "in_progress", "pending", "cancelled", "odd"))
-    assert [it[:4] for it in painted(Plan(steps))] == ["[x] ", "[~] ", "[ ] ", "[-] ", "[ ] "]
+    steps = tuple(
+        Part("step", f"do {status}", status) for status in ("completed", "in_progress", "pending", "cancelled", "odd")
+    )
+    assert [line[:4] for line in painted(Plan(steps))] == ["[x] ", "[~] ", "[ ] ", "[-] ", "[ ] "]
 
 
 @pytest.mark.parametrize("unicode", [True, False])
@@ -136,16 +184,21 @@ def test_what_is_live_takes_no_more_than_its_room() -> None:
         AgentText(MarkdownPart("word " * 100), first=True),
         Call("Run", "", "in_progress", (), (Part("code", "y\n" * 50 + "z" * 99),)),
     ]
-    lines = [OURS.sub("", it) for it in Painter(20).live(blocks, 8)]
-    assert len(lines) == 8 and all(len(it) <= 20 for it in lines)
+    lines = [OURS.sub("", line) for line in Painter(20).live(blocks, 8)]
+    assert len(lines) == 8 and all(len(line) <= 20 for line in lines)
     assert lines[-1].strip("z ") == ""
     assert Painter(20).live(blocks, 0) == []
 
 
 def test_empty_lines_stand_between_what_does_not_belong_together() -> None:
     text, call, note = AgentText(MarkdownPart("x"), first=True), Call("c", "", "completed"), Note("n")
-    assert spaced(Prompt("p"), text) and spaced(text, call) and spaced(call, text) and spaced(text, text)
-    assert not spaced(call, call) and not spaced(note, note)
-    assert not spaced(text, AgentText(MarkdownPart("y"), first=False))
-    assert spaced(text, AgentText(MarkdownPart("y", gap=True), first=False))
-    assert not spaced(note, AgentContent(Part("code", "x")))
+    assert (
+        needs_blank_line(Prompt("p"), text)
+        and needs_blank_line(text, call)
+        and needs_blank_line(call, text)
+        and needs_blank_line(text, text)
+    )
+    assert not needs_blank_line(call, call) and not needs_blank_line(note, note)
+    assert not needs_blank_line(text, AgentText(MarkdownPart("y"), first=False))
+    assert needs_blank_line(text, AgentText(MarkdownPart("y", gap=True), first=False))
+    assert not needs_blank_line(note, AgentContent(Part("code", "x")))

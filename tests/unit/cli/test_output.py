@@ -55,7 +55,7 @@ def test_a_text_is_cut_to_the_room_there_is(text: str, room: int) -> None:
 @given(st.text(st.characters(exclude_characters="\n\t")), st.integers(4, 30))
 def test_a_line_is_broken_and_nothing_of_it_is_lost_but_spaces(text: str, room: int) -> None:
     lines = output.wrapped(text, room)
-    assert all(output.cells(it) <= room for it in lines)
+    assert all(output.cells(line) <= room for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
 
 
@@ -67,7 +67,7 @@ def test_lines_are_broken_at_spaces_where_there_are_any() -> None:
 
 def test_columns_are_aligned_by_what_is_seen() -> None:
     rows = output.columns([("a", "1", "x"), ("日本", "23", "yy"), ("e\u0301", "456", "")], (False, True))
-    assert ["|".join(it) for it in rows] == ["a   |  1|x", "日本| 23|yy", "e\u0301   |456|"]
+    assert ["|".join(row) for row in rows] == ["a   |  1|x", "日本| 23|yy", "e\u0301   |456|"]
     assert output.columns([]) == []
 
 

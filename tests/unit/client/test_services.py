@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast import ClientSession
-    from holdfast.client.connecting import ProtocolChoice
+    from holdfast.client.handshake import ProtocolChoice
     from holdfast.model import Elicitation, Permission
 
 versions = pytest.mark.parametrize("protocol", [1, 2])
@@ -59,13 +59,13 @@ async def test_permission_is_what_was_said_clearly(protocol: ProtocolChoice, ans
     async with holdfast.connect(demo_agent, protocol=protocol, permissions=permissions) as agent:
         session = await agent.new_session()
         await session.prompt("/ask")
-        (call,) = [it for it in session.history if it.entity == "tool_call_update"]
+        (call,) = [entry for entry in session.history if entry.entity == "tool_call_update"]
         assert call.members["status"] == status
         assert call.members["title"] == "Launch the rocket"
         for question in asked:
             assert question.title == "May I launch the rocket?"
             assert question.call["toolCallId"] == call.key
-            assert [it.kind for it in question.options] == [
+            assert [option.kind for option in question.options] == [
                 "allow_once",
                 "allow_always",
                 "reject_once",
@@ -80,6 +80,41 @@ async def test_nobody_is_asked_for_permission_who_did_not_say_how(protocol: Prot
         session = await agent.new_session()
         await session.prompt("/ask")
         assert "Tool: Launch the rocket (execute, failed)" in session.history.markdown()
+
+
+@pytest.mark.requirement("C8", "P13")
+@pytest.mark.parametrize("known", ["", "known", "titled"])
+async def test_who_is_asked_sees_all_that_is_known_of_the_call(known: str) -> None:
+    """Vibe sends nothing but the id of the call, kimi-code and goose a title that says little, Gemini everything."""
+    asked: list[Permission] = []
+
+    async def refuse(_: ClientSession, question: Permission) -> bool:
+        asked.append(question)
+        return False
+
+    async with odd(permissions=refuse) as agent:
+        session = await agent.new_session()
+        await session.prompt(f"propose {known}".strip())
+    (question,) = asked
+    assert question.title == ("Write" if known == "titled" else "Write a file")
+    assert question.call == {
+        "toolCallId": "c",
+        "title": "Write a file",
+        "kind": "edit",
+        "status": "pending",
+        "content": [{"type": "content", "content": {"type": "text", "text": "all of it"}}],
+        "locations": [{"path": "/f"}],
+        "rawInput": {"path": "/f"},
+    }
+
+
+async def test_a_call_that_only_a_question_announced_is_in_the_history_if_it_is_refused() -> None:
+    async with odd() as agent:
+        session = await agent.new_session()
+        await session.prompt("propose")
+        call = session.history.get("tool_call_update", "c")
+        assert call is not None
+        assert (call.members["title"], call.members["kind"], call.text()) == ("Write a file", "edit", "all of it")
 
 
 # Forms
@@ -120,10 +155,10 @@ async def test_a_form_that_nobody_said_they_would_fill_in_is_declined(version: s
 
 @pytest.mark.requirement("C11", "P9")
 async def test_files_are_read_and_written_in_the_sessions_directories_only(tmp_path: Path) -> None:
-    inside, more, outside = (tmp_path / it for it in ("inside", "more", "outside"))
-    for it in (inside, more, outside):
-        it.mkdir()
-        (it / "f").write_text("one\ntwo\nthree\n")
+    inside, more, outside = (tmp_path / name for name in ("inside", "more", "outside"))
+    for directory in (inside, more, outside):
+        directory.mkdir()
+        (directory / "f").write_text("one\ntwo\nthree\n")
     (inside / "link").symlink_to(outside)
     async with odd(files=True) as agent:
         session = await agent.new_session(inside)

@@ -18,7 +18,7 @@ from holdfast.errors import RemoteError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.client.connecting import ProtocolChoice
+    from holdfast.client.handshake import ProtocolChoice
 
 versions = pytest.mark.parametrize("protocol", [1, 2])
 
@@ -50,10 +50,10 @@ async def test_a_session_says_what_can_be_set_and_sets_it(protocol: ProtocolChoi
         await session.set_option("verbose", True)
         await session.set_option("tone", "pirate")
         loaded = await agent.load(session.id, tmp_path)
-        for it in (session, loaded):
-            assert (it.mode, it.model) == ("auto", "large")
-            assert it.options["verbose"]["currentValue"] is True
-            assert it.options["tone"]["currentValue"] == "pirate"
+        for each in (session, loaded):
+            assert (each.mode, each.model) == ("auto", "large")
+            assert each.options["verbose"]["currentValue"] is True
+            assert each.options["tone"]["currentValue"] == "pirate"
         with pytest.raises(RemoteError) as caught:
             await loaded.set_mode("fly")
         assert caught.value.code == -32602
@@ -70,9 +70,11 @@ async def test_all_sessions_are_listed_page_by_page(protocol: ProtocolChoice, tm
             await session.prompt(f"number {number}")
             ids.append(session.id)
             await session.close()
-        listed = [it async for it in agent.sessions()]
-        assert [it.id for it in listed] == ids[::-1]
-        assert [it.title async for it in agent.sessions(cwd=here)] == [f"number {it}" for it in range(57, -1, -3)]
+        listed = [session async for session in agent.sessions()]
+        assert [session.id for session in listed] == ids[::-1]
+        assert [session.title async for session in agent.sessions(cwd=here)] == [
+            f"number {session}" for session in range(57, -1, -3)
+        ]
         assert listed[0].additional == (str(tmp_path),)
         newest, oldest = listed[0].updated_at, listed[-1].updated_at
         assert newest is not None and oldest is not None and newest > oldest
@@ -85,7 +87,7 @@ async def test_all_sessions_are_listed_page_by_page(protocol: ProtocolChoice, tm
         with pytest.raises(RemoteError) as caught:
             await agent.load(listed[0])
         assert caught.value.code == -32002
-        assert len([it async for it in agent.sessions()]) == 59
+        assert len([session async for session in agent.sessions()]) == 59
 
 
 @versions
@@ -125,7 +127,7 @@ async def test_who_must_log_in_can(protocol: ProtocolChoice) -> None:
         await turn.say("welcome")
 
     async with holdfast.connect(agent_with_a_door, protocol=protocol) as agent:
-        assert [(it["id"], it["name"]) for it in agent.auth_methods] == [("key", "A key")]
+        assert [(method["id"], method["name"]) for method in agent.auth_methods] == [("key", "A key")]
         with pytest.raises(RemoteError) as caught:
             await agent.new_session()
         assert caught.value.code == -32000

@@ -16,7 +16,7 @@ from holdfast.errors import ConnectionLost, RemoteError, UsageError
 
 if TYPE_CHECKING:
     from holdfast import ClientSession, Turn
-    from holdfast.client.connecting import ProtocolChoice
+    from holdfast.client.handshake import ProtocolChoice
     from holdfast.model import Permission
 
 versions = pytest.mark.parametrize("protocol", [1, 2])
@@ -57,8 +57,8 @@ async def test_the_updates_of_a_turn_begin_with_the_prompt_and_end_with_its_end(
         session = await agent.new_session()
         turn = session.prompt("hello")
         assert turn.stop_reason is None and not session.running
-        updates = [it async for it in turn]
-        kinds = [it.kind for it in updates if it.kind != "session_info_update"]
+        updates = [update async for update in turn]
+        kinds = [update.kind for update in updates if update.kind != "session_info_update"]
         assert kinds == ["user_message", "state_update", "agent_message_chunk", "agent_message_chunk", "state_update"]
         assert updates[-1].update() == {"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}
         assert turn.stop_reason == "end_turn" and not session.running
@@ -84,6 +84,14 @@ async def test_a_prompt_that_is_refused_raises(protocol: ProtocolChoice) -> None
             await session.prompt([{"type": "image", "data": "", "mimeType": "image/png"}])
         assert caught.value.code == -32602
         assert not session.running
+        assert await session.ask_text("fine") == "fine: done"
+
+
+async def test_a_prompt_that_cannot_be_sent_raises(protocol: ProtocolChoice) -> None:
+    async with holdfast.connect(Stage().agent, protocol=protocol) as agent:
+        session = await agent.new_session()
+        with pytest.raises(TypeError):
+            await session.prompt([{"type": "text", "text": object()}])
         assert await session.ask_text("fine") == "fine: done"
 
 
@@ -173,7 +181,7 @@ async def test_one_turn_at_a_time(protocol: ProtocolChoice) -> None:
                 await session.prompt("next")
             assert await other.ask_text("meanwhile") == "meanwhile: done"
             stage.gates.open()
-            assert [it async for it in turn][-1].update()["stopReason"] == "end_turn"
+            assert [update async for update in turn][-1].update()["stopReason"] == "end_turn"
 
 
 @pytest.mark.requirement("C5", "C8")
@@ -211,12 +219,12 @@ async def test_who_watches_sees_turns_and_what_is_outside_of_them(protocol: Prot
         await session.set_mode("b")
         await session.prompt("hello")
         await session.close()
-        seen = [it async for it in watching]
-        kinds = [it.kind for it in seen]
+        seen = [update async for update in watching]
+        kinds = [update.kind for update in seen]
         assert kinds.index("config_option_update") < kinds.index("user_message")
         assert kinds[-1] == "state_update"
-        assert [it async for it in other] == seen
-        assert [it async for it in session.updates()] == []
+        assert [update async for update in other] == seen
+        assert [update async for update in session.updates()] == []
 
 
 @pytest.mark.requirement("B13")
@@ -224,7 +232,7 @@ async def test_a_session_that_is_closed_ends_its_turn(protocol: ProtocolChoice) 
     stage = Stage()
     async with holdfast.connect(stage.agent, protocol=protocol) as agent:
         session = await agent.new_session()
-        asking: asyncio.Task[Any] = asyncio.create_task(session.prompt("wait")._to_the_end())  # pyright: ignore[reportPrivateUsage]
+        asking: asyncio.Task[Any] = asyncio.create_task(session.prompt("wait")._run_to_end())  # pyright: ignore[reportPrivateUsage]
         await stage.gates.reached()
         await session.close()
         assert await asking == "cancelled"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from msgspec import Raw
 
@@ -168,9 +169,9 @@ def test_what_is_no_json_is_malformed(line: bytes) -> None:
         rb'"\x41"',
         rb'"\u12"',
         rb'"\u12g4"',
-        rb'"\ud800"',
-        rb'"\ud800\u0041"',
-        rb'"\udc00\ud800"',
+        rb'"\ud80"',
+        rb'"\ud800\u12"',
+        rb'"\ud800\q"',
         b'"',
         rb'"\"',
         b"'a'",
@@ -208,6 +209,87 @@ def test_a_value_that_is_no_json_is_malformed_wherever_it_stands(place: bytes, v
 def test_bytes_that_are_no_utf8_are_malformed_wherever_they_stand(place: bytes, junk: bytes) -> None:
     """A2."""
     assert refusal(decode(place % junk)) == (PARSE_ERROR, None)
+
+
+# Lone surrogates
+
+
+@pytest.mark.requirement("A2")
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (rb"\ud83d", "\ufffd"),
+        (rb"\uDE00", "\ufffd"),
+        (rb"\ud83d\ud83d", "\ufffd\ufffd"),
+        (rb"\ude00\ud83d", "\ufffd\ufffd"),
+        (rb"a\ud83d", "a\ufffd"),
+        (rb"\ud83dA\ude00", "\ufffdA\ufffd"),
+        (rb"\ud83d\u0041", "\ufffdA"),
+        (rb"\ud83d\n", "\ufffd\n"),
+        (rb"\ud83d\\", "\ufffd\\"),
+        (rb"\ud83d\\ude00", "\ufffd\\ude00"),
+        (rb"\\\ud83d", "\\\ufffd"),
+        (rb"\\ud83d\ude00", "\\ud83d\ufffd"),
+        (rb"\ud83d\ude00\ud83d", "\U0001f600\ufffd"),
+        (rb"\ud83d\ud83d\uDe00\ude00", "\ufffd\U0001f600\ufffd"),
+        (b"\xf0\x9f\x98\x80\\udc00", "\U0001f600\ufffd"),
+    ],
+)
+def test_a_lone_surrogate_is_replaced_and_the_message_is_read(written: bytes, read: str) -> None:
+    r"""JavaScript writes `"\ud83d"` for an emoji it cut in two; that is no reason to lose the message."""
+    request_ = decode(request(params=b'["%b"]' % written))
+    assert isinstance(request_, Request)
+    assert request_.id == 1
+    assert request_.params is not None
+    assert msgspec.json.decode(request_.params) == [read]
+    notification = decode(b'{"jsonrpc":"2.0","method":"m","params":{"%b":"%b"}}' % (written, written))
+    assert isinstance(notification, Notification)
+    assert notification.params is not None
+    assert msgspec.json.decode(notification.params) == {read: read}
+    response = decode(b'{"jsonrpc":"2.0","id":1,"result":"%b"}' % written)
+    assert isinstance(response, Response)
+    assert isinstance(response.outcome, Raw)
+    assert msgspec.json.decode(response.outcome) == read
+    error = decode(b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"%b"}}' % written)
+    assert error == Response(1, ErrorObject(1, read))
+
+
+@pytest.mark.requirement("A2")
+def test_a_lone_surrogate_in_a_batch_or_an_unknown_member_is_replaced_too() -> None:
+    batch = decode(rb'[{"jsonrpc":"2.0","id":1,"method":"m","params":["\ud83d"]},"\ud83d"]')
+    assert isinstance(batch, Batch)
+    good, bad = batch.messages
+    assert good == Request(1, "m", Raw(rb'["\ufffd"]'))
+    assert refusal(bad) == (INVALID_REQUEST, None)
+    assert decode(rb'{"jsonrpc":"2.0","id":1,"method":"m","\ud83d":"\ud83d"}') == Request(1, "m", None)
+    assert decode(rb'{"jsonrpc":"2.0","id":"\ud83d","method":"\ud83d"}') == Request("\ufffd", "\ufffd", None)
+
+
+@pytest.mark.requirement("A2")
+@pytest.mark.parametrize(
+    "line",
+    [
+        rb'{"jsonrpc":"2.0","id":1,"method":"m","params":["\ud83d"]',
+        rb'{"jsonrpc":"2.0","id":1,"method":"m","params":["\ud83d",NaN]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud83d\xff"]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud83d\0"]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud83d",%b]}' % (b"[" * 128 + b"]" * 128),
+        rb"\ud83d",
+        rb'"\ud83d',
+    ],
+)
+def test_a_line_with_a_lone_surrogate_and_another_mistake_is_malformed(line: bytes) -> None:
+    assert refusal(decode(line)) == (PARSE_ERROR, None)
+
+
+@pytest.mark.requirement("P7")
+@pytest.mark.parametrize("unit", [rb"\ud83d", rb"\ude00", rb"\ud83d\ude00", rb"\ud83d\\", rb"\\", rb"\ud", rb"\u"])
+def test_repairing_a_hostile_line_costs_time_linear_in_its_length(unit: bytes) -> None:
+    def seconds(size: int) -> float:
+        line = b'{"x":"' + unit * (size // len(unit)) + rb'\ud83d"'  # malformed: its last brace is missing
+        return min(_time(lambda: decode(line)) for _ in range(3))
+
+    assert seconds(1 << 21) < 8 * 4 * seconds(1 << 18)
 
 
 # Depth

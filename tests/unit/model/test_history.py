@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.format import fold
 from holdfast.model import RULES, Fold, History, Terminal, event_from, text_event
+from holdfast.view.transcript import markdown
 
 if TYPE_CHECKING:
     from holdfast.model import Entry, Update
@@ -165,7 +166,7 @@ def test_text_is_read_as_one_whatever_came_along_with_its_pieces() -> None:
     pieces = [chunk("It is ", future=1), chunk("war", future=1), chunk("m", _meta={"x": 1}), chunk(".")]
     history = history_of(*pieces, message("agent_message_chunk", content=image), chunk("Bye", future=1))
     assert only(history).text() == "It is warm.\nBye"
-    assert history.markdown() == "## Agent\n\n> It is warm.\n\n*Image: image/png*\n\n> Bye"
+    assert markdown(history) == "## Agent\n\n> It is warm.\n\n*Image: image/png*\n\n> Bye"
 
 
 def test_null_metadata_of_a_chunk_are_as_good_as_none() -> None:

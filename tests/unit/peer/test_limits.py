@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.feed import FeedTransport
 
-from holdfast.peer import Limits, Peer, Routes
+from holdfast.peer import Peer, PeerLimits, Routes
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -41,7 +41,7 @@ async def test_reading_stops_when_what_waits_costs_too_much_however_short_its_li
     routes = Routes()
     routes.notification("block", block)
     transport = FeedTransport()
-    async with Peer(transport, routes, limits=Limits(unread=UNREAD)):
+    async with Peer(transport, routes, limits=PeerLimits(unread=UNREAD)):
         await asyncio.sleep(0)
         transport.feed(b'{"jsonrpc":"2.0","method":"block"}\n')
         await asyncio.sleep(0)
@@ -69,7 +69,7 @@ async def test_reading_goes_on_when_all_that_waited_was_looked_at() -> None:
     routes = Routes()
     routes.notification("n", tell)
     transport = FeedTransport()
-    async with Peer(transport, routes, limits=Limits(unread=10_000)):
+    async with Peer(transport, routes, limits=PeerLimits(unread=10_000)):
         await asyncio.sleep(0)
         for _ in range(5):
             transport.feed(b'{"jsonrpc":"2.0","method":"n"}\n' * 100)

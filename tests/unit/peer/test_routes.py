@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from holdfast.errors import InvalidParams
 from holdfast.peer import Routes
+from holdfast.peer.incoming import read_params
 
 
 class Point(Struct):
@@ -14,14 +15,13 @@ class Point(Struct):
     y: int = 0
 
 
-async def take(_it: object) -> None: ...
+async def take(_params: object) -> None: ...
 
 
 def test_parameters_are_read_into_the_type_asked_for() -> None:
     routes = Routes()
     routes.request("m", take, Point)
-    read = routes.requests["m"].read
-    assert read(Raw(b'{"x":1,"z":"ignored"}')) == Point(1)
+    assert read_params(routes.requests["m"].decode, Raw(b'{"x":1,"z":"ignored"}')) == Point(1)
 
 
 def test_no_parameters_are_read_as_an_empty_object() -> None:
@@ -29,10 +29,10 @@ def test_no_parameters_are_read_as_an_empty_object() -> None:
     routes.request("whole", take, dict[str, int])
     routes.request("raw", take)
     routes.request("point", take, Point)
-    assert routes.requests["whole"].read(None) == {}
-    assert routes.requests["raw"].read(None) == Raw(b"{}")
+    assert read_params(routes.requests["whole"].decode, None) == {}
+    assert read_params(routes.requests["raw"].decode, None) == Raw(b"{}")
     with pytest.raises(InvalidParams, match="x"):
-        routes.requests["point"].read(None)
+        read_params(routes.requests["point"].decode, None)
 
 
 @pytest.mark.parametrize("params", [b"[]", b'{"x":"1"}', b'{"x":1.5}', b'{"x":null}', b'{"x":1e999}'])
@@ -40,18 +40,18 @@ def test_parameters_that_do_not_fit_are_refused_with_the_reason(params: bytes) -
     routes = Routes()
     routes.notification("n", take, Point)
     with pytest.raises(InvalidParams):
-        routes.notifications["n"].read(Raw(params))
+        read_params(routes.notifications["n"].decode, Raw(params))
 
 
 def test_raw_parameters_are_handed_over_as_they_are() -> None:
     routes = Routes()
     routes.request("m", take)
     params = Raw(b'{"a":  1e999}')
-    assert routes.requests["m"].read(params) is params
+    assert read_params(routes.requests["m"].decode, params) is params
 
 
 def test_a_method_registered_again_has_a_new_handler() -> None:
-    async def other(_it: object) -> None: ...
+    async def other(_params: object) -> None: ...
 
     routes = Routes()
     routes.request("m", take)

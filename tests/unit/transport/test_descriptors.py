@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.links import PATIENCE
 
-from holdfast.transport.descriptors import (
-    LoopInput,
-    LoopOutput,
-    ThreadInput,
-    ThreadOutput,
-    open_input,
-    open_output,
-)
-from holdfast.transport.pipes import PipeTransport
+from holdfast.transport.descriptors import LoopInput, LoopOutput, PipeTransport, open_input, open_output
+from holdfast.transport.threads import ThreadInput, ThreadOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,24 +60,24 @@ async def test_the_loop_reads_what_it_can_watch_and_a_thread_reads_the_rest(tmp_
 @pytest.mark.parametrize("threads", [False, True], ids=["loop", "thread"])
 async def test_nothing_is_read_before_it_is_asked_for(threads: bool) -> None:
     read, write = os.pipe()
-    it = open_input(read, chunks := Chunks(), threads=threads)
+    input_ = open_input(read, chunks := Chunks(), threads=threads)
     os.write(write, b"early")
     for _ in range(10):
         await asyncio.sleep(0)
     assert chunks.chunks == []
     assert select.select([read], [], [], 0)[0], "it was taken"
-    it.resume()
+    input_.resume()
     os.close(write)
     assert await chunks.end() == b"early"
-    it.close()
+    input_.close()
 
 
 @pytest.mark.requirement("P7")
 async def test_a_thread_does_not_heap_up_what_the_loop_is_too_busy_to_take() -> None:
     """While the loop is blocked, as careless agent code does, the other side has to wait."""
     read, write = os.pipe()
-    it = ThreadInput(read, chunks := Chunks())
-    it.resume()
+    input_ = ThreadInput(read, chunks := Chunks())
+    input_.resume()
     os.set_blocking(write, False)
     written = 0
     while written < 16 * MIB and select.select([], [write], [], 0.2)[1]:  # the loop does not run meanwhile
@@ -92,45 +85,45 @@ async def test_a_thread_does_not_heap_up_what_the_loop_is_too_busy_to_take() -> 
     assert written < MIB
     os.close(write)
     assert len(await chunks.end()) == written
-    it.close()
+    input_.close()
 
 
 @pytest.mark.requirement("A11")
 async def test_a_writer_that_hangs_up_is_noticed_while_reading_is_paused() -> None:
     read, write = os.pipe()
-    it = LoopInput(read, chunks := Chunks())
-    it.resume()
-    it.pause()
+    input_ = LoopInput(read, chunks := Chunks())
+    input_.resume()
+    input_.pause()
     os.write(write, b"x" * 60_000)
     os.close(write)
     assert len(await chunks.end()) == 60_000
-    it.close()
+    input_.close()
 
 
 @pytest.mark.requirement("A11")
 async def test_a_socket_whose_other_end_will_say_no_more_is_noticed_while_reading_is_paused() -> None:
     near, far = socket.socketpair()
     with far:
-        it = LoopInput(near.detach(), chunks := Chunks())
-        it.resume()
-        it.pause()
+        input_ = LoopInput(near.detach(), chunks := Chunks())
+        input_.resume()
+        input_.pause()
         far.sendall(b"last")
         far.shutdown(socket.SHUT_WR)
         assert await chunks.end() == b"last"
-        it.close()
+        input_.close()
 
 
 async def test_a_writer_that_is_only_silent_is_not_taken_for_gone() -> None:
     read, write = os.pipe()
-    it = LoopInput(read, chunks := Chunks())
-    it.resume()
-    it.pause()
+    input_ = LoopInput(read, chunks := Chunks())
+    input_.resume()
+    input_.pause()
     os.write(write, b"still here")
     await asyncio.sleep(0.25)  # longer than the interval of looking; what must not happen has no event to wait for
     assert chunks.chunks == []
     os.close(write)
     await chunks.end()
-    it.close()
+    input_.close()
 
 
 async def test_what_is_sent_in_one_tick_leaves_in_one_system_call() -> None:
@@ -147,6 +140,23 @@ async def test_what_is_sent_in_one_tick_leaves_in_one_system_call() -> None:
         await asyncio.sleep(0)
         assert far.recv(MIB) == b"".join(b"%d\n" % n for n in range(100))
         assert far.recv(MIB) == b"next tick\n"
+        await transport.close(0)
+        os.close(silent)
+
+
+async def test_a_line_sent_now_takes_what_waited_along_in_one_system_call() -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with far:
+        far.setblocking(False)
+        read, silent = os.pipe()
+        transport = PipeTransport(read, near.detach())
+        transport.send(b"queued")
+        transport.send_now(b"now")
+        assert far.recv(MIB) == b"queued\nnow\n"
+        transport.send(b"same tick")
+        transport.send(b"too")
+        await asyncio.sleep(0)
+        assert far.recv(MIB) == b"same tick\ntoo\n"
         await transport.close(0)
         os.close(silent)
 
@@ -172,13 +182,15 @@ async def test_an_output_tells_when_what_waited_was_written(kind: type[LoopOutpu
     assert output.unsent > 0
     got = 0
     async with asyncio.timeout(PATIENCE):
-        while output.unsent:
+        while got < MIB:  # and not once more: a read of an empty pipe would not return
             got += len(await asyncio.to_thread(os.read, read, MIB))
-            await asyncio.sleep(0)
+        while output.unsent:
+            progressed.clear()
+            await progressed.wait()
     os.close(read)
     assert not output.broken
     output.close()
-    assert got <= MIB
+    assert got == MIB
 
 
 @pytest.mark.parametrize("kind", [LoopOutput, ThreadOutput])

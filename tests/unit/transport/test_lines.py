@@ -38,8 +38,8 @@ def test_nothing_is_left_at_the_end_of_a_complete_line() -> None:
 def test_a_line_may_be_as_long_as_the_limit_and_no_longer() -> None:
     """A4."""
     assert split(b"x" * 10 + b"\n", limit=10) == [b"x" * 10]
-    assert split(b"x" * 11 + b"\n", limit=10) == [Oversized(b"x" * 10, b"x" * 10, 10)]
-    assert split(b"x" * 11, limit=10) == [Oversized(b"x" * 10, b"x" * 10, 10)]
+    assert split(b"x" * 11 + b"\n", limit=10) == [Oversized(b"x" * 10, b"x" * 10, 10, 11)]
+    assert split(b"x" * 11, limit=10) == [Oversized(b"x" * 10, b"x" * 10, 10, 11)]
 
 
 def test_the_lines_after_one_that_was_too_long_are_whole() -> None:
@@ -59,7 +59,7 @@ def test_both_ends_of_a_line_that_was_too_long_are_kept() -> None:
     for size in (3, 100, 4_096, 100_000):
         chunks = [line[at : at + size] for at in range(0, len(line), size)]
         (kept,) = split(*chunks, limit=10_000)
-        assert kept == Oversized(line[:EDGE_BYTES], line[-EDGE_BYTES:], 10_000)
+        assert kept == Oversized(line[:EDGE_BYTES], line[-EDGE_BYTES:], 10_000, len(line))
 
 
 @pytest.mark.parametrize("size", [2, 100, 64 << 10])

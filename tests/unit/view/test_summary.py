@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.model import text_event
 from holdfast.view.summary import summary_line
 
 if TYPE_CHECKING:
@@ -55,7 +54,3 @@ def message(kind: str, *blocks: Update) -> Update:
 )
 def test_an_update_can_be_printed(update: Update, line: str) -> None:
     assert summary_line(update) == line
-
-
-def test_printing_an_event_says_what_it_says() -> None:
-    assert str(text_event("agent_message_chunk", "m", "hello")) == "agent_message_chunk: hello"

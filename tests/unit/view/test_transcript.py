@@ -9,6 +9,7 @@ import pytest
 from tests.support.clients import folded
 
 from holdfast.model import event_from
+from holdfast.view.transcript import markdown
 
 if TYPE_CHECKING:
     from holdfast.model import Update
@@ -102,8 +103,8 @@ a ``` b
 
 
 def test_a_history_can_be_read() -> None:
-    assert folded(map(event_from, STORY)).markdown().rstrip() == MARKDOWN.rstrip()
-    assert not folded([]).markdown().strip()
+    assert markdown(folded(map(event_from, STORY))).rstrip() == MARKDOWN.rstrip()
+    assert not markdown(folded([])).strip()
 
 
 @pytest.mark.parametrize(
@@ -122,5 +123,5 @@ def test_a_history_can_be_read() -> None:
     ],
 )
 def test_a_change_is_shown_as_a_patch_where_there_is_one(shown: Update, expected: str) -> None:
-    told = folded([event_from(call(title="Edit", content=[shown]))]).markdown()
+    told = markdown(folded([event_from(call(title="Edit", content=[shown]))]))
     assert told.rstrip("\n") == f"## Tool: Edit\n\n{expected}"

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.lazy import LazyGroup
+from holdfast.cli.lazy_group import LazyGroup
 
 _HERE = "holdfast.cli.sessions"
 
 COMMANDS = {
-    "list": (f"{_HERE}.listing:list_", "List sessions, newest first: this directory's, or --all"),
-    "show": (f"{_HERE}.showing:show", "Show a session as a readable transcript"),
-    "search": (f"{_HERE}.listing:search", "Find words in titles, messages and tool calls"),
-    "export": (f"{_HERE}.moving:export", "Write a session as one file: Markdown, HTML or JSON"),
-    "import": (f"{_HERE}.moving:import_", "Add sessions that were exported as JSON"),
-    "fork": (f"{_HERE}.changing:fork", "Begin a new session where another one was"),
-    "rename": (f"{_HERE}.changing:rename", "Give a session another title"),
-    "archive": (f"{_HERE}.changing:archive", "Put sessions away, or take them out again"),
-    "delete": (f"{_HERE}.changing:delete", "Delete sessions for good"),
-    "stats": (f"{_HERE}.upkeep:stats", "Count what is in the store"),
-    "vacuum": (f"{_HERE}.upkeep:vacuum", "Give back the space of what was deleted"),
-    "doctor": (f"{_HERE}.upkeep:doctor", "Check the store, and explain what is found"),
+    "list": (f"{_HERE}.list_search:list_", "List sessions, newest first: this directory's, or --all"),
+    "show": (f"{_HERE}.show:show", "Show a session as a readable transcript"),
+    "search": (f"{_HERE}.list_search:search", "Find words in titles, messages and tool calls"),
+    "export": (f"{_HERE}.export_import:export", "Write a session as one file: Markdown, HTML or JSON"),
+    "import": (f"{_HERE}.export_import:import_", "Add sessions that were exported as JSON"),
+    "fork": (f"{_HERE}.modify:fork", "Begin a new session where another one was"),
+    "rename": (f"{_HERE}.modify:rename", "Give a session another title"),
+    "archive": (f"{_HERE}.modify:archive", "Put sessions away, or take them out again"),
+    "delete": (f"{_HERE}.modify:delete", "Delete sessions for good"),
+    "stats": (f"{_HERE}.maintenance:stats", "Count what is in the store"),
+    "vacuum": (f"{_HERE}.maintenance:vacuum", "Give back the space of what was deleted"),
+    "doctor": (f"{_HERE}.maintenance:doctor", "Check the store, and explain what is found"),
 }
 
 HELP = """Work with stored sessions. Without a command: list those of this directory.
@@ -44,6 +44,6 @@ def sessions(ctx: click.Context) -> int | None:
     """See HELP."""
     if ctx.invoked_subcommand is not None:
         return None
-    from holdfast.cli.sessions.listing import list_  # noqa: PLC0415
+    from holdfast.cli.sessions.list_search import list_  # noqa: PLC0415
 
     return ctx.invoke(list_)

@@ -98,9 +98,16 @@ class Lifting:
     # Questions and options
 
     def asked(self, call: Update) -> Sequence[Event]:
-        """Take what a question for permission says of the tool call it is about."""
-        if isinstance(key := call.get("toolCallId"), str) and key not in self._calls:
-            self._asked[key] = call
+        """Take what a permission request says of a tool call that was not announced.
+
+        One that says what would be done announces the call (Gemini announces none otherwise, and a call that is refused
+        must be in the history, too). One that has nothing but a title may be about no call at all: it waits for one.
+        """
+        if not isinstance(key := call.get("toolCallId"), str) or key in self._calls:
+            return ()
+        if any(call.get(name) for name in ("kind", "content", "locations", "rawInput", "status")):
+            return self._call("tool_call", {"sessionUpdate": "tool_call", **call})
+        self._asked[key] = call
         return ()
 
     def configured(self, answer: Update) -> Sequence[Event]:

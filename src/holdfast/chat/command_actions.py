@@ -1,0 +1,134 @@
+"""What the chat's own slash commands do."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.chat.commands import help_text, option_values
+from holdfast.chat.session_opening import open_session
+from holdfast.errors import RemoteError, UsageError
+from holdfast.view.blocks import Call, Note
+from holdfast.view.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from holdfast.chat.commands import Command
+    from holdfast.chat.conversation import Conversation
+    from holdfast.client import ClientSession
+
+MAX_LISTED = 20
+"""So many sessions are listed."""
+
+
+async def run_command(chat: Conversation, command: Command, argument: str) -> None:
+    """Do what a command says. Raises `UsageError` if the argument does not fit."""
+    session = chat.session
+    assert session is not None
+    match command.name:
+        case "help":
+            chat.screen.show(Note("Keys and commands", help_text(session.commands)))
+        case "mode":
+            await _set(chat, _Setting("mode", session.modes, session.mode, session.set_mode), argument)
+        case "model":
+            await _set(chat, _Setting("model", session.models, session.model, session.set_model), argument)
+        case "option":
+            await _option(chat, session, argument)
+        case "new":
+            await _switch_to(chat, await chat.connection.new_session(chat.settings.cwd))
+        case "sessions":
+            await _list_sessions(chat)
+        case "resume":
+            if not argument:
+                raise UsageError("say which: /resume ID; /sessions lists them")
+            settings = replace(chat.settings, resume=argument)
+            await _switch_to(chat, await open_session(chat.connection, settings), restored=True)
+        case "fork":
+            await _switch_to(chat, await session.fork(), shown=True)
+            chat.screen.show(Note("You go on in a copy; the session you come from stays as it is.", tone="good"))
+        case "details":
+            calls = [replace(block, whole=True) for block in chat.last_turn if isinstance(block, Call)]
+            chat.screen.show(*(calls or [Note("No tool was used in the last turn.")]))
+        case _:
+            chat.screen.leave()
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """Something that can be set: its name, its values and their names, and what changes it."""
+
+    name: str
+    values: Mapping[str, str]
+    current: str | None
+    change: Callable[[str], Awaitable[None]]
+
+
+async def _set(chat: Conversation, setting: _Setting, value: str) -> None:
+    """Show a setting, or change it: by its value, or by its name."""
+    if not setting.values:
+        raise UsageError(f"this agent has no {setting.name}s to choose from")
+    if not value:
+        marks = {choice: " (now)" if choice == setting.current else "" for choice in setting.values}
+        listed = (f"{choice}  {safe_line(name)}{marks[choice]}" for choice, name in setting.values.items())
+        chat.screen.show(Note(f"{setting.name.capitalize()}:", "\n".join(listed)))
+        return
+    found = [choice for choice, name in setting.values.items() if value.lower() in (choice.lower(), name.lower())]
+    if not found:
+        raise UsageError(f"there is no {setting.name} {value}; there are: {', '.join(setting.values)}")
+    await setting.change(found[0])
+    chat.screen.show(Note(f"{setting.name.capitalize()}: {setting.values[found[0]]}", tone="good"))
+
+
+async def _option(chat: Conversation, session: ClientSession, argument: str) -> None:
+    """Show the options, or set one."""
+    option_id, _, value = argument.partition(" ")
+    if option_id:
+        option = session.options.get(option_id)
+        if option is None:
+            raise UsageError(f"there is no option {option_id}; there are: {', '.join(session.options) or 'none'}")
+
+        async def change(wanted: str) -> None:
+            await session.set_option(option_id, wanted == "true" if option.get("type") == "boolean" else wanted)
+
+        await _set(chat, _Setting(option_id, option_values(option), _value(option), change), value.strip())
+        return
+    if not session.options:
+        raise UsageError("this agent has no options")
+    listed = (
+        f"{option_id}  {safe_line(str(option.get('name', '')))}: {_value(option)}"
+        for option_id, option in session.options.items()
+    )
+    chat.screen.show(Note("Options:", "\n".join(listed)))
+
+
+async def _list_sessions(chat: Conversation) -> None:
+    """List the sessions of this directory, newest first."""
+    if not chat.connection.can("list"):
+        raise UsageError("this agent cannot list its sessions")
+    lines: list[str] = []
+    async for listed in chat.connection.sessions(chat.settings.cwd):
+        if len(lines) == MAX_LISTED:
+            lines.append("and more: holdfast sessions")
+            break
+        when = listed.updated_at.astimezone().strftime("%Y-%m-%d %H:%M") if listed.updated_at else ""
+        here = " (this one)" if chat.session is not None and listed.id == chat.session.id else ""
+        lines.append(f"{listed.id}  {when}  {safe_line(listed.title or '')}{here}")
+    chat.screen.show(Note("Sessions of this directory:" if lines else "There are none yet.", "\n".join(lines)))
+
+
+async def _switch_to(
+    chat: Conversation, session: ClientSession, *, restored: bool = False, shown: bool = False
+) -> None:
+    """Close the session that is open and go on in another."""
+    before = chat.session
+    chat.enter(session, restored=restored, shown=shown)
+    if before is not None and before.id != session.id and chat.connection.can("close"):
+        with suppress(RemoteError):
+            await before.close()
+
+
+def _value(option: Mapping[str, Any]) -> str:
+    value = option.get("currentValue")
+    return str(value).lower() if isinstance(value, bool) else str(value)

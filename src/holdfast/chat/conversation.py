@@ -1,0 +1,372 @@
+"""`Conversation`: the agent's process, the session, the turns, and what the user types in between.
+
+It shows what happens on a `Screen` and knows no terminal. One task follows the session as long as it is open; a turn
+runs until it ends, the user stops it, or the agent dies. An agent that died can be started again with the same session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.chat.command_actions import run_command
+from holdfast.chat.commands import KEYS, PREFIX, complete_line, is_help_of_agent, parse_command
+from holdfast.chat.questions import ask_elicitation, ask_permission
+from holdfast.chat.screen import Choice, KeyQuestion
+from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
+from holdfast.chat.settings import CLIENT_NAME
+from holdfast.chat.status import status_line
+from holdfast.client import connect
+from holdfast.client.connecting import START_SECONDS
+from holdfast.errors import ConnectionLost, HoldfastError, MessageLost, ProcessExited, RemoteError, UsageError
+from holdfast.view.blocks import Note
+from holdfast.view.live import LiveView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.chat.screen import Candidate, Screen
+    from holdfast.chat.settings import ChatSettings
+    from holdfast.client import ClientSession, Connection, UpdateStream
+    from holdfast.model import Elicitation, ElicitationAnswer, Permission
+    from holdfast.view.blocks import Block
+
+LEAVE_SECONDS = 3.0
+"""A user who leaves waits no longer than so many seconds for a turn to end."""
+FRAME = 0.02
+"""After so many seconds of updates without a pause, other tasks get their turn."""
+QUOTED_LINES = 15
+"""So many lines of what a dead agent wrote last are quoted."""
+
+
+class Conversation:
+    """Conversations with one agent, until the user leaves. It is the screen's `ScreenDelegate`."""
+
+    def __init__(self, settings: ChatSettings, prompt: str | None = None) -> None:
+        self.settings = settings
+        self._first_prompt = prompt
+        self.view = LiveView()
+        self.screen: Screen
+        self.connection: Connection
+        self.session: ClientSession | None = None
+        self.last_turn: list[Block] = []
+        """What the last turn has shown."""
+        self._activity = ""
+        self._since = 0.0
+        self._work: asyncio.Task[None] | None = None
+        self._in_turn = False
+        self._in_session = False
+        self._stopping: asyncio.Task[None] | None = None
+        self._turn_over = asyncio.Event()
+        self._update_seen = asyncio.Event()
+        self._worth_resuming = False
+        self._updates: UpdateStream
+
+    # What a screen asks
+
+    def live(self) -> Iterable[Block]:
+        """Return what may still change."""
+        return self.view.live()
+
+    def busy(self) -> str:
+        """Return what is being done, and for how long."""
+        if not self._activity and self._is_running():
+            return "working for another client"
+        seconds = int(time.monotonic() - self._since)
+        return f"{self._activity} {seconds} s" if self._activity and seconds else self._activity
+
+    def status(self) -> str:
+        """Return one line about the session."""
+        return status_line(self.session, self.settings.cwd)
+
+    def complete(self, line: str) -> Iterable[Candidate]:
+        """Return what a line could be completed to."""
+        return complete_line(line, self.session)
+
+    def interrupt(self) -> bool:
+        """Stop the turn, or whatever else is being done; return whether anything was."""
+        if self._work is not None and not self._in_turn:
+            self._work.cancel()
+            return True
+        if not self._is_running():
+            return False
+        self.screen.take_back()
+        if self._stopping is None or self._stopping.done():
+            if self._in_turn:
+                self._show_activity("stopping")
+            self._stopping = asyncio.create_task(self._stop(), name="stopping the turn")
+        return True
+
+    def _is_running(self) -> bool:
+        return self.session is not None and not self.session.closed and self.session.running
+
+    # From the first connection to the last
+
+    async def run(self, screen: Screen) -> int:
+        """Run until the user leaves; return the status to exit with."""
+        self.screen = screen
+        settings = self.settings
+        while True:
+            try:
+                await self._run_once(settings)
+            except ConnectionLost as e:
+                self._show_activity("")
+                if screen.left.is_set():
+                    return 0
+                screen.show(*self.view.finish(), _death_note(e))
+                if self.session is None or not await self._wanted_again():
+                    return 1
+                settings = replace(settings, newest=False, resume=self.session.id)
+            else:
+                return 0
+            finally:
+                self._show_activity("")
+
+    async def _run_once(self, settings: ChatSettings) -> None:
+        """Start the agent and talk to it; the user can leave whatever the agent does, or does not."""
+        talking = asyncio.create_task(self._connect(settings), name="talking")
+        leaving = asyncio.create_task(self.screen.left.wait(), name="leaving")
+        try:
+            await asyncio.wait((talking, leaving), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([talking], timeout=2 * LEAVE_SECONDS if self._in_session else 0)
+            if talking.done():
+                talking.result()
+        finally:
+            await _ended(talking)
+            await _ended(leaving)
+
+    async def _connect(self, settings: ChatSettings) -> None:
+        self._show_activity(f"starting {' '.join(settings.named)}")
+        async with connect(
+            *settings.command,
+            cwd=settings.cwd,
+            protocol=settings.protocol,
+            permissions=settings.permissions if settings.permissions in ("allow", "deny") else self._permission,
+            questions=self._elicitation if self.screen.interactive else None,
+            name=CLIENT_NAME,
+            # Who sits there sees that it takes long, and leaves when it is too long: npx may be downloading.
+            timeout=None if self.screen.interactive else START_SECONDS,
+        ) as self.connection:
+            if (session := await self._open(settings)) is not None:
+                await self._follow_sessions(session)
+
+    def resume_command(self) -> str:
+        """Return the command that goes on with the session later; empty where there is nothing to go on with."""
+        if self.session is None or not self._worth_resuming or not can_restore(self.connection):
+            return ""
+        return self.settings.resume_command(self.session.id)
+
+    async def _open(self, settings: ChatSettings) -> ClientSession | None:
+        """Open the session, logging in first where the agent demands it; return None if the user leaves instead."""
+        again = self.session is not None
+        while True:
+            opening = asyncio.create_task(open_session(self.connection, settings), name="opening")
+            await self._unless_left(opening)
+            if opening.cancelled():
+                return None
+            try:
+                session = opening.result()
+                break
+            except RemoteError as e:
+                if e.code != AUTH_REQUIRED or not self.connection.auth_methods or not await self._log_in(e):
+                    raise
+        if again:
+            self.screen.show(Note("The agent runs again, in the same session.", tone="good"))
+        else:
+            about = self.connection.agent
+            name = f"{about.title or about.name} {about.version}".rstrip()
+            self.screen.show(Note(f"{name}. /help lists keys and commands."))
+        self.enter(session, restored=settings.restores, shown=again)
+        return session
+
+    async def _log_in(self, refused: RemoteError) -> bool:
+        methods = self.connection.auth_methods[:9]
+        choices = tuple(
+            Choice(str(number), str(method.get("name") or method["id"]), str(method["id"]))
+            for number, method in enumerate(methods, 1)
+        )
+        method = await self.screen.ask_key(KeyQuestion(f"The agent wants you to log in: {_reason(refused)}", choices))
+        if method is None:
+            return False
+        self._show_activity("logging in")
+        await self.connection.authenticate(method)
+        return True
+
+    def enter(self, session: ClientSession, *, restored: bool = False, shown: bool = False) -> None:
+        """Make a session the one that is shown, with its history so far unless that was `shown` already."""
+        self._show_activity("")
+        self.session = session
+        self._updates = session.updates()  # from here on: nothing is missed, and nothing shown twice
+        self.view = LiveView()
+        self.last_turn.clear()
+        if shown:
+            return
+        past = list(self.view.replay(session.history))
+        self._worth_resuming = bool(past)
+        if restored and session.title:
+            self.screen.show(Note(session.title, tone="end"))
+        if restored and not past:  # P11
+            self.screen.show(Note("Nothing was said in this session yet, or the agent does not tell.", tone="warning"))
+        self.screen.show(*past)
+
+    async def _wanted_again(self) -> bool:
+        if not self.screen.interactive:
+            return False
+        choices = (Choice("r", "Start it again with this session", "again", "good"), Choice("q", "Leave", "leave"))
+        return await self.screen.ask_key(KeyQuestion("The agent is gone.", choices, "leave")) == "again"
+
+    # Updates and prompts
+
+    async def _follow_sessions(self, session: ClientSession) -> None:
+        """Go through sessions, one at a time, until the user leaves."""
+        self._in_session = True
+        while True:
+            watching = asyncio.create_task(self._watch(self._updates), name="watching the session")
+            try:
+                await self._read_prompts(session, watching)
+            finally:
+                await _ended(self._stopping)
+                await _ended(watching)
+            if self.session is None or self.session is session:
+                return
+            session = self.session
+
+    async def _watch(self, updates: UpdateStream) -> None:
+        since = time.monotonic()
+        async for update in updates:
+            if blocks := list(self.view.feed(update)):
+                self.last_turn += blocks
+                self.screen.show(*blocks)
+            self.screen.changed()
+            self._update_seen.set()
+            if update.kind == "state_update" and update.update().get("state") == "idle":
+                self._turn_over.set()
+            if time.monotonic() - since > FRAME:
+                await asyncio.sleep(0)
+                since = time.monotonic()
+
+    async def _read_prompts(self, session: ClientSession, watching: asyncio.Task[None]) -> None:
+        """Read what the user types until the user leaves, the session is another one, or the agent is gone."""
+        if self._first_prompt is not None:
+            text, self._first_prompt = self._first_prompt, None
+            await self._obey(session, text)
+        while self.session is session:
+            reading = asyncio.create_task(self.screen.read(), name="reading")
+            try:
+                await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
+                if watching.done():
+                    watching.result()
+                    raise ConnectionLost(f"{self.connection.agent.name} has gone away")
+            finally:
+                await _ended(reading)
+            text = reading.result()
+            if text is None:
+                return
+            await self._obey(session, text)
+
+    async def _obey(self, session: ClientSession, text: str) -> None:
+        """Do what a line says: run one of our commands, or prompt the agent."""
+        found = parse_command(text, session.commands)
+        if is_help_of_agent(text, session.commands):
+            ours = f"{KEYS}\n/{PREFIX}help lists the commands of the chat."
+            self.screen.show(Note("Keys", ours))
+        self._in_turn = found is None
+        work = self._prompt(session, text) if found is None else run_command(self, *found)
+        self._work = asyncio.create_task(work, name="turn" if found is None else f"/{found[0].name}")
+        try:
+            await self._unless_left(self._work)
+            if not self._work.cancelled():
+                self._work.result()
+        except ConnectionLost:
+            raise
+        except RemoteError as e:
+            self.screen.show(Note(f"The agent refuses: {_reason(e)}", tone="error"))
+        except (HoldfastError, OSError) as e:
+            self.screen.show(Note(str(e), tone="error"))
+        finally:
+            self._work, self._in_turn = None, False
+            self._show_activity("")
+
+    async def _prompt(self, session: ClientSession, text: str) -> None:
+        self._worth_resuming = True
+        self._turn_over.clear()
+        self.last_turn.clear()
+        self.screen.show(self.view.prompted(text))
+        self._show_activity("working")
+        try:
+            with suppress(RemoteError, MessageLost):  # both are shown, like everything else that happens in a turn
+                await session.prompt(text)
+            with suppress(TimeoutError):  # it has ended; now wait until its end is shown
+                await asyncio.wait_for(self._turn_over.wait(), LEAVE_SECONDS)
+        finally:
+            await _ended(self._stopping)
+
+    async def _unless_left(self, work: asyncio.Task[Any]) -> None:
+        """Wait until work is done; if the user leaves before, end it."""
+        leaving = asyncio.create_task(self.screen.left.wait(), name="leaving")
+        try:
+            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and self._in_turn and self.session is not None:
+                with suppress(HoldfastError, TimeoutError):
+                    await asyncio.wait_for(self.session.cancel(), LEAVE_SECONDS)
+        finally:
+            await _ended(work)
+            await _ended(leaving)
+
+    async def _stop(self) -> None:
+        if self.session is None:
+            return
+        try:
+            await self.session.cancel()
+        except UsageError:
+            self.screen.show(Note("The agent was asked to stop and goes on.", tone="warning"))
+        except HoldfastError:
+            pass  # there is nothing left to stop
+
+    # What the agent asks
+
+    async def _permission(self, session: ClientSession, permission: Permission) -> str | None:
+        if not self.screen.interactive:
+            return None
+        key = str(permission.call.get("toolCallId", ""))
+        known = session.history.get("tool_call_update", key)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                while known is not None and not self.view.knows(key):  # what happened before is shown before
+                    self._update_seen.clear()
+                    await self._update_seen.wait()
+        return await ask_permission(self.screen, permission, self.view.asked(permission.call, known))
+
+    async def _elicitation(self, _session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
+        return await ask_elicitation(self.screen, question)
+
+    def _show_activity(self, what: str) -> None:
+        if what != self._activity:
+            self._activity = what
+            self._since = time.monotonic()
+            self.screen.changed()
+
+
+def _death_note(lost: ConnectionLost) -> Note:
+    """Return a note on how the agent ended, and what it wrote last."""
+    if not isinstance(lost, ProcessExited):
+        return Note("The connection to the agent is lost", str(lost), "error")
+    status = "" if lost.returncode is None else f" with status {lost.returncode}"
+    written = [*lost.stdout.splitlines()[-QUOTED_LINES:], *lost.stderr.splitlines()[-QUOTED_LINES:]]
+    return Note(f"The agent exited{status}", "\n".join(written) or "It wrote nothing to stderr.", "error")
+
+
+def _reason(error: RemoteError) -> str:
+    return f"{error.message}: {error.reason}" if error.reason else error.message
+
+
+async def _ended(task: asyncio.Task[Any] | None) -> None:
+    """End a task if it has not ended, and take its result, whatever it is: nobody else will."""
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()

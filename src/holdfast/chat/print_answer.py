@@ -1,0 +1,119 @@
+"""`holdfast chat --print`: one prompt, one answer, in a pipe.
+
+What the agent says goes to stdout as it comes, and nothing else does. Nobody is asked anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.chat.paint import Painter
+from holdfast.chat.session_opening import can_restore, open_session
+from holdfast.chat.settings import CLIENT_NAME
+from holdfast.client import connect
+from holdfast.view.blocks import AgentText
+from holdfast.view.live import LiveView
+from holdfast.view.safe_text import safe_text
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from holdfast.chat.settings import ChatSettings
+    from holdfast.client import SessionUpdate
+
+
+async def print_answer(settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, *, verbose: bool) -> int:
+    """Send a prompt and print the answer; return 0 if the turn ended as it should, else 1."""
+    answer = AnswerPrinter(stdout)
+    details = DetailsPrinter(stderr, settings.cwd) if verbose else None
+    reason: str | None = None
+    async with connect(
+        *settings.command,
+        cwd=settings.cwd,
+        protocol=settings.protocol,
+        permissions="allow" if settings.permissions == "allow" else "deny",
+        name=CLIENT_NAME,
+    ) as connection:
+        session = await open_session(connection, settings)
+        turn = session.prompt(prompt)
+        try:
+            async for update in turn:
+                answer.take(update)
+                if details is not None:
+                    details.take(update)
+        finally:
+            answer.finish()
+        reason = turn.stop_reason
+        if details is not None and can_restore(connection):
+            stderr.write(f"{settings.resume_command(session.id)}\n")
+    if reason != "end_turn":
+        stderr.write(f"holdfast: the turn did not end as it should: {reason}\n")
+    return 0 if reason == "end_turn" else 1
+
+
+class AnswerPrinter:
+    """Prints the agent's messages as they come, as text that cannot steer a terminal."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+        self._message = ""
+        self._printed: dict[str, list[str]] = {}
+        self._held = ""  # a carriage return that may be half of a line end
+        self._at_start = True
+
+    def take(self, update: SessionUpdate) -> None:
+        """Print what an update adds to the answer."""
+        if update.kind == "agent_message_chunk":
+            text = update.text if update.text is not None else _text_in([update.update().get("content")])
+            self._print(update.key, text)
+        elif update.kind == "agent_message":  # the whole message: print what of it is new
+            before = "".join(self._printed.get(update.key, ()))
+            self._print(update.key, _text_in(update.update().get("content")).removeprefix(before))
+
+    def finish(self) -> None:
+        """End the last line."""
+        if not self._at_start:
+            self._stdout.write("\n")
+        self._stdout.flush()
+
+    def _print(self, message: str, text: str) -> None:
+        if not text:
+            return
+        if self._message and message != self._message:
+            self._stdout.write("\n" if self._at_start else "\n\n")
+        self._message = message
+        self._printed.setdefault(message, []).append(text)
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        if text := safe_text(text.removesuffix("\r")):
+            self._stdout.write(text)
+            self._stdout.flush()
+            self._at_start = text.endswith("\n")
+
+
+def _text_in(content: Any) -> str:
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    texts: list[str] = []
+    for block in blocks:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case _:
+                pass
+    return "".join(texts)
+
+
+class DetailsPrinter:
+    """Prints everything but the agent's messages: `--verbose`."""
+
+    def __init__(self, stderr: TextIO, cwd: str) -> None:
+        self._stderr = stderr
+        self._view = LiveView()
+        self._painter = Painter(100, "no", cwd=cwd)
+
+    def take(self, update: SessionUpdate) -> None:
+        """Print what is finished now."""
+        for block in self._view.feed(update):
+            if not isinstance(block, AgentText) or block.thought:
+                self._stderr.writelines(f"{line}\n" for line in self._painter.lines(block))
+        self._stderr.flush()

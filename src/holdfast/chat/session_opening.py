@@ -1,0 +1,68 @@
+"""Opening the session a chat is about: a new one, the newest of the directory, or one the user named.
+
+A conversation that cannot be restored is an error that says so; it is never replaced by a new one (P11).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import AuthRequired, RemoteError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.chat.settings import ChatSettings
+    from holdfast.client import ClientSession, Connection, ListedSession
+
+AUTH_REQUIRED = AuthRequired.code
+
+
+async def open_session(connection: Connection, settings: ChatSettings) -> ClientSession:
+    """Open the session the settings ask for. Raises `UsageError` if it cannot be found or restored."""
+    if settings.resume is not None:
+        return await restore_session(connection, *await _find(connection, settings.resume, settings.cwd))
+    if settings.newest:
+        if not connection.can("list"):
+            raise UsageError(f"{connection.agent.name} cannot list its sessions; name one with --resume ID")
+        async for listed in connection.sessions(settings.cwd):
+            return await restore_session(connection, listed.id, listed.cwd)
+        raise UsageError(f"{connection.agent.name} has no session in {settings.cwd}; begin one without --continue")
+    return await connection.new_session(settings.cwd)
+
+
+async def restore_session(connection: Connection, session_id: str, cwd: str) -> ClientSession:
+    """Restore a session, with its past if the agent can replay it."""
+    name = connection.agent.name
+    if not can_restore(connection):
+        raise UsageError(f"{name} cannot restore sessions; begin a new one without --continue or --resume")
+    try:
+        if connection.can("load"):
+            return await connection.load(session_id, cwd)
+        return await connection.resume(session_id, cwd)
+    except RemoteError as e:
+        if e.code == AUTH_REQUIRED:
+            raise
+        why = f"{e.message}: {e.reason}" if e.reason else e.message
+        raise UsageError(f"{name} cannot restore session {session_id}: {why}") from None
+
+
+def can_restore(connection: Connection) -> bool:
+    """Return whether the agent can restore sessions."""
+    return connection.can("load") or connection.can("resume")
+
+
+async def _find(connection: Connection, name: str, cwd: str) -> tuple[str, str]:
+    """Find a session by its id or by the beginning of it; return its id and its directory."""
+    if not connection.can("list"):
+        return name, cwd
+    found: list[ListedSession] = []
+    async for listed in connection.sessions():
+        if listed.id == name:
+            return listed.id, listed.cwd
+        if listed.id.startswith((name, f"sess_{name}")):  # as `holdfast sessions` shows them
+            found.append(listed)
+    if len(found) > 1:
+        some = "\n".join(f"  {listed.id}  {listed.title or ''}" for listed in found[:10])
+        raise UsageError(f"several sessions begin with {name}; name one of them whole:\n{some}")
+    if found:
+        return found[0].id, found[0].cwd
+    return name, cwd  # one without a prompt is not listed, and can be restored nevertheless

@@ -1,0 +1,169 @@
+"""`holdfast sessions fork`, `rename`, `archive` and `delete`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import output
+from holdfast.cli.store_arguments import (
+    find_session,
+    find_sessions,
+    on_store,
+    session_argument,
+    sessions_argument,
+    short_id,
+)
+
+if TYPE_CHECKING:
+    from holdfast.store import SessionStore, Snapshot
+
+
+@click.command("fork")
+@session_argument
+@click.option("--at", metavar="ENTRY", help="The entry to end with: its number as `show` tells it, or its id.")
+@click.option("--title", help="A title for the new session (default: that of the other).")
+@on_store()
+async def fork(store: SessionStore, *, session: str, at: str | None, title: str | None, as_json: bool) -> None:
+    """Begin a new session with the history of another: all of it, or up to and with an entry.
+
+    The other session is not touched, and may be in use. What its running turn has said is not part of the fork. With
+    --json: {"session": the new one, "from": the id of the other}.
+    """
+    from holdfast.engine import claim_session  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
+
+    seen = await store.snapshot((await find_session(store, session)).id)
+    if seen.unsealed is not None and seen.unsealed.running_in is None:
+        # Its turn broke: it is ended first, as anybody would who opens the session.
+        claim, _ = await claim_session(store, seen.record.info.id, begins_entries=False)
+        await store.release(claim)
+        seen = await store.snapshot(seen.record.info.id)
+    up_to = await _key(store, seen, at) if at is not None else None
+    new = await _forked(store, seen, up_to, title)
+    info = (await store.get(new)).info
+    if as_json:
+        output.say(output.json_text({"session": session_summary(info), "from": seen.record.info.id}))
+        return
+    output.say(f"{info.id} ({output.plural(info.messages, 'message')})")
+    if seen.unsealed is not None:
+        output.tell("A turn of the other session is running; what it says is not part of the fork.")
+
+
+async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title: str | None) -> str:
+    import msgspec  # noqa: PLC0415
+
+    from holdfast.model import new_session_id  # noqa: PLC0415
+    from holdfast.store import Claim  # noqa: PLC0415
+
+    record = seen.record
+    now = time.time_ns() // 1_000
+    info = msgspec.structs.replace(
+        record.info, id=new_session_id(), additional=(), created_at=now, updated_at=now, archived=False
+    )
+    state = msgspec.structs.replace(record.state, forked_from=record.info.id)
+    if title is not None:
+        info = msgspec.structs.replace(info, title=title)
+        state.title_by = "user"
+    # Of the source nothing is written, so that the claim of whoever holds it now is as good as one of our own.
+    forked = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
+    await store.release(forked.claim)
+    return info.id
+
+
+async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:
+    """Return the id of the entry that `at` means: its number, or its id."""
+    from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.store.entries import read_entries  # noqa: PLC0415
+    from holdfast.view.entries import view_entry  # noqa: PLC0415
+
+    sealed = seen._replace(unsealed=None)
+    before = None
+    async for number, entry in read_entries(store, sealed):
+        view = view_entry(entry)
+        if view.key and (view.key == at or str(number) == at):
+            return view.key
+        if str(number) == at:
+            nearest = f"; the last before it is {before}" if before else ""
+            raise UsageError(f"entry {at} is neither a message nor a tool call, so nothing can end with it{nearest}")
+        before = number if view.key else before
+    shown = f"holdfast sessions show {short_id(seen.record.info.id)}"
+    raise UsageError(f"the session has no message or tool call {at[:80]!r}; `{shown}` numbers them")
+
+
+@click.command("rename")
+@session_argument
+@click.argument("title")
+@on_store()
+async def rename(store: SessionStore, *, session: str, title: str, as_json: bool) -> None:
+    """Give a SESSION another TITLE; an empty one takes it away.
+
+    Nothing replaces a title that you gave by one made of a prompt. An editor that has the session open shows it when it
+    lists or opens the session again. With --json: {"session": …}.
+    """
+    from holdfast.export.document import session_summary  # noqa: PLC0415
+
+    info = await find_session(store, session)
+    await store.edit(info.id, title=title.strip() or None)
+    if as_json:
+        output.say(output.json_text({"session": session_summary((await store.get(info.id)).info)}))
+
+
+@click.command("archive")
+@sessions_argument
+@click.option("--undo", is_flag=True, help="Take them out again.")
+@on_store()
+async def archive(store: SessionStore, *, sessions: tuple[str, ...], undo: bool, as_json: bool) -> None:
+    """Put SESSIONS away: they stay, and lists do not show them. `list --archived` does.
+
+    With --json: {"sessions": […]}.
+    """
+    from holdfast.export.document import session_summary  # noqa: PLC0415
+
+    found = await find_sessions(store, sessions)
+    for info in found:
+        await store.edit(info.id, archived=not undo)
+    if as_json:
+        changed = [session_summary((await store.get(info.id)).info) for info in found]
+        output.say(output.json_text({"sessions": changed}))
+
+
+@click.command("delete")
+@sessions_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@on_store()
+async def delete(store: SessionStore, *, sessions: tuple[str, ...], yes: bool, as_json: bool) -> int:
+    """Delete SESSIONS for good; their forks stay whole. Asks before it does, unless --yes.
+
+    A session whose turn is running is not deleted. With --json: {"deleted": [ids], "refused": {id: why}}.
+    """
+    from holdfast.errors import HoldfastError, UsageError  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
+
+    found = await find_sessions(store, sessions)
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise UsageError("nobody can be asked whether to delete; add --yes if it is meant")
+        for info in found:
+            title = safe_line(info.title or "(no title)")
+            output.tell(f"  {short_id(info.id)}  {output.plural(info.messages, 'message')}  {title}")
+        if not click.confirm(f"Delete {output.plural(len(found), 'session')} for good?", err=True):
+            output.tell("Nothing was deleted.")
+            return 1
+    deleted: list[str] = []
+    refused: dict[str, str] = {}
+    for info in found:
+        try:
+            await store.delete(info.id)
+            deleted.append(info.id)
+        except HoldfastError as e:
+            refused[info.id] = str(e)
+            output.tell(f"holdfast: {short_id(info.id)} was not deleted. {safe_line(str(e))}; stop it, then try again")
+    if as_json:
+        output.say(output.json_text({"deleted": deleted, "refused": refused}))
+    elif deleted:
+        output.say(f"Deleted {output.plural(len(deleted), 'session')}.")
+    return 1 if refused else 0

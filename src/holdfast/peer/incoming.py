@@ -1,0 +1,279 @@
+"""What the other side asks of us: which handler runs, and that every request is answered exactly once (P6).
+
+`IncomingRequests` runs each handler in a task of its own. In which order requests begin is decided by the peer, what
+becomes of the bytes of an answer by the function it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.errors import InternalError, InvalidParams, MessageTooLarge, MethodNotFound
+from holdfast.jsonrpc import ErrorObject, Id, encode_batch, encode_error, encode_result
+from holdfast.peer.faults import CANCELLED, error_for
+
+if TYPE_CHECKING:
+    from asyncio import Future, Task, TimerHandle
+    from collections.abc import Awaitable, Callable
+
+    from holdfast.jsonrpc import Notification, Request
+    from holdfast.peer.routes import Decode, Routes
+
+log = logging.getLogger(__name__)
+
+handled: ContextVar[IncomingRequest | Notification | None] = ContextVar("handled", default=None)
+"""What the code that runs now was called for; tasks that a handler starts inherit it."""
+
+_NO_PARAMS = Raw(b"{}")
+
+
+class Send(Protocol):
+    """Sends an encoded message at the end of the loop tick, or now."""
+
+    def __call__(self, encoded: bytes, *, now: bool = False) -> None: ...
+
+
+def read_params(decode: Decode, params: Raw | None) -> Any:
+    """Return parameters in the type a handler wants; raise `InvalidParams` where they do not fit."""
+    if params is None:
+        params = _NO_PARAMS
+    if decode is None:
+        return params
+    try:
+        return decode(params)
+    except msgspec.ValidationError as e:
+        raise InvalidParams(str(e)) from None
+
+
+def fitting(encoded: bytes, id_: Id | None, limit: int) -> bytes:
+    """Return an answer, or in place of one that is longer than `limit` the error that says so (A4)."""
+    if len(encoded) <= limit:
+        return encoded
+    error = error_for(MessageTooLarge(len(encoded), limit), "An answer")
+    encoded = encode_error(id_, error)
+    return encoded if len(encoded) <= limit else encode_error(None, error)  # the id alone may be too long
+
+
+class BatchAnswer:
+    """Collects the answers to one batch and sends them as one array when all are there (A3).
+
+    Only where that array would be longer than a line may be, it is sent as several.
+    """
+
+    __slots__ = ("_answers", "_expected", "_max_line", "_send", "after", "limit", "sent")
+
+    def __init__(self, expected: int, max_line: int, send: Send) -> None:
+        self.limit = max_line - 2
+        """How long one answer may be: the brackets around it count too."""
+        self.sent = False
+        self.after: list[Callable[[], None]] = []
+        """What is called when all answers are sent."""
+        self._expected = expected
+        self._max_line = max_line
+        self._send = send
+        self._answers: list[bytes] = []
+
+    def add(self, encoded: bytes) -> None:
+        """Take one answer."""
+        self._answers.append(encoded)
+        if len(self._answers) == self._expected:
+            self._send_all()
+            self.sent = True
+            call_all(self.after)
+
+    def _send_all(self) -> None:
+        array: list[bytes] = []
+        size = 1  # a bracket; each answer has a comma or a bracket behind it
+        for encoded in self._answers:
+            if array and size + len(encoded) + 1 > self._max_line:
+                self._send(encode_batch(array))
+                array, size = [], 1
+            array.append(encoded)
+            size += len(encoded) + 1
+        self._send(encode_batch(array))
+
+
+@final
+class IncomingRequest:
+    """A request of theirs while its handler runs. However that ends, it is answered exactly once."""
+
+    __slots__ = (
+        "_after", "_batch", "_limit", "_patience", "_send", "_shielded", "_succeeded", "answered", "begun", "cancelled",
+        "id", "task", "waiter",
+    )  # fmt: skip
+
+    def __init__(self, id_: Id, max_line: int, send: Send, batch: BatchAnswer | None) -> None:
+        self.id = id_
+        self.task: Task[None] | None = None
+        self.waiter: Future[None] | None = None
+        """Is set when the request is answered, which may be long before its handler ends."""
+        self.answered = False
+        self.begun = False
+        self.cancelled = False
+        self._limit = max_line if batch is None else batch.limit
+        self._send = send
+        self._batch = batch
+        self._after: list[Callable[[], None]] | None = None
+        self._succeeded = False
+        self._shielded = False
+        self._patience: TimerHandle | None = None
+
+    def answer(self, encoded: bytes, *, failed: bool = False, now: bool = False) -> None:
+        """Send the answer, unless there was one."""
+        if self.answered:
+            return
+        if len(encoded) > self._limit:
+            failed, encoded = True, fitting(encoded, self.id, self._limit)
+        self.answered, self._succeeded = True, not failed
+        after = None if failed else self._after
+        if self._batch is not None:
+            self._batch.after += after or ()
+            self._batch.add(encoded)
+        else:
+            self._send(encoded, now=now)
+            if after is not None:
+                call_all(after)
+        self._after = None
+        if self._patience is not None:
+            self._patience.cancel()  # it would hold us until it runs out
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    def give_up(self) -> None:
+        """Answer for a handler that does not."""
+        if not self.answered:
+            self.answer(encode_error(self.id, CANCELLED), failed=True)
+
+    def after_answer(self, callback: Callable[[], None]) -> None:
+        """Call a function once the result is sent; see `Peer.after_answer`."""
+        if not self.answered:
+            self._after = [*(self._after or ()), callback]
+        elif self._succeeded and self._batch is not None and not self._batch.sent:
+            self._batch.after.append(callback)
+        elif self._succeeded:
+            callback()
+
+    def cancel(self) -> None:
+        """Cancel the handler; one that has not begun never does."""
+        self.cancelled = True
+        if self.begun and self.task is not None:
+            self.task.cancel()
+
+    def cancel_requested(self, grace: float) -> None:
+        """Cancel the handler for the other side, once. One that has not ended `grace` seconds later is answered for."""
+        if not (self.answered or self.cancelled or self._shielded):
+            self.cancel()
+            self._patience = asyncio.get_running_loop().call_later(grace, self.give_up)
+
+    def shield(self) -> None:
+        """Leave the answer to the handler alone, whatever the other side cancels; see `Peer.shield_request`."""
+        self._shielded = True
+        if self._patience is not None:
+            self._patience.cancel()
+
+
+class IncomingRequests:
+    """The requests of the other side that wait or are at work."""
+
+    def __init__(self, max_line: int, at_most: int, send: Send) -> None:
+        """`at_most` handlers run at once; more requests than that are refused."""
+        self.waiting: dict[Id, bool] = {}
+        """Those whose turn has not come; true once cancelled."""
+        self._by_id: dict[Id, IncomingRequest] = {}
+        self._at_work: set[IncomingRequest] = set()
+        self._max_line = max_line
+        self._at_most = at_most
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+
+    @property
+    def tasks(self) -> set[Task[None]]:
+        """The tasks of all handlers that run."""
+        return {incoming.task for incoming in self._at_work if incoming.task is not None}
+
+    def begin(self, request: Request, routes: Routes, batch: BatchAnswer | None = None) -> IncomingRequest | None:
+        """Start the handler of a request; return `None` where it was refused instead."""
+        incoming = IncomingRequest(request.id, self._max_line, self._send, batch)
+        if self.waiting.pop(request.id, False):
+            incoming.give_up()
+            return None
+        if len(self._at_work) >= self._at_most:
+            busy = ErrorObject(InternalError.code, f"Too many requests at once; at most {self._at_most}")
+            incoming.answer(encode_error(request.id, busy), failed=True)
+            return None
+        self._by_id[request.id] = incoming
+        self._at_work.add(incoming)
+        context = self._context.copy()
+        context.run(handled.set, incoming)
+        serving = self._serve(incoming, request, routes)
+        incoming.task = self._loop.create_task(serving, name=request.method, context=context)
+        return incoming
+
+    async def _serve(self, incoming: IncomingRequest, request: Request, routes: Routes) -> None:
+        incoming.begun = True
+        failed = True
+        try:
+            result = await _call_handler(incoming, request, routes)
+            try:
+                encoded = encode_result(request.id, result)
+                failed = False
+            except Exception as e:  # noqa: BLE001
+                encoded = encode_error(request.id, error_for(e, f"Encoding the result of {request.method}"))
+        except KeyboardInterrupt:
+            incoming.give_up()
+            self._end(incoming)
+            raise
+        except BaseException as e:  # noqa: BLE001  (a handler that exits or raises a cancellation is answered too)
+            encoded = encode_error(request.id, error_for(e, f"The request {request.method}"))
+        # Where nobody else is at work there is nobody it could share a system call with.
+        incoming.answer(encoded, failed=failed, now=len(self._at_work) == 1)
+        self._end(incoming)
+
+    def _end(self, incoming: IncomingRequest) -> None:
+        self._at_work.discard(incoming)
+        if self._by_id.get(incoming.id) is incoming:
+            del self._by_id[incoming.id]
+
+    def cancel(self, id_: Id, grace: float) -> None:
+        """Cancel a request for the other side (A9)."""
+        if (incoming := self._by_id.get(id_)) is not None:
+            incoming.cancel_requested(grace)
+        elif id_ in self.waiting:
+            self.waiting[id_] = True
+
+    def cancel_all(self) -> None:
+        """Cancel all handlers."""
+        for incoming in self._at_work:
+            incoming.cancel()
+
+    def give_up_all(self) -> None:
+        """Answer for all handlers that have not."""
+        for incoming in self._at_work:
+            incoming.give_up()
+
+
+def _call_handler(incoming: IncomingRequest, request: Request, routes: Routes) -> Awaitable[object]:
+    if incoming.cancelled:
+        raise asyncio.CancelledError
+    route = routes.requests.get(request.method)
+    if route is not None:
+        return route.handle(read_params(route.decode, request.params))
+    if routes.fallback is not None:
+        return routes.fallback(request)
+    raise MethodNotFound(f"Unknown method: {request.method[:200]}")
+
+
+def call_all(callbacks: list[Callable[[], None]]) -> None:
+    """Call functions; one that raises does not keep the others from being called."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            log.exception("What was to follow an answer failed")

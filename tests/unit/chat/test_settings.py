@@ -1,0 +1,67 @@
+"""The status line, and the settings of a chat: which agent, and the command that goes on with a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.chat.settings import chat_settings
+from holdfast.chat.status import short_path, usage_parts
+from holdfast.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("usage", "words"),
+    [
+        (None, []),
+        ({}, []),
+        ({"used": 53_000, "size": 200_000}, ["53k of 200k tokens (26%)"]),
+        ({"used": 999, "size": 0}, ["999 tokens"]),
+        ({"used": 1_250_000, "size": 2_000_000, "cost": {"amount": 12.345, "currency": "USD"}},
+         ["1.2M of 2M tokens (62%)", "$12.35"]),
+        ({"used": 1, "size": 2, "cost": {"amount": 0.0451, "currency": "USD"}}, ["1 of 2 tokens (50%)", "$0.045"]),
+        ({"cost": {"amount": 3, "currency": "EUR"}}, ["3.00 EUR"]),
+        ({"used": "x", "cost": "y"}, []),
+    ],
+)  # fmt: skip
+def test_usage_is_told_in_few_words(usage: dict[str, Any] | None, words: list[str]) -> None:
+    assert usage_parts(usage) == words
+
+
+def test_the_home_directory_is_a_tilde() -> None:
+    assert short_path(str(Path.home() / "x" / "y")) == "~/x/y"
+    assert short_path(str(Path.home())) == "~"
+    assert short_path("/somewhere/else") == "/somewhere/else"
+
+
+def started(agent: str | None, command: tuple[str, ...] | None = None, store: str | None = None) -> Any:
+    return chat_settings(
+        agent, command, cwd="/p", newest=False, resume=None, permissions=None, store=store, protocol="auto"
+    )
+
+
+def test_how_to_come_back_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
+    file = tmp_path / "my agent.py"
+    file.touch()
+    settings, _ = started(str(file), store="x.db")
+    assert settings.resume_command("s1") == f"holdfast chat --resume s1 --store x.db '{file}'"
+    settings, _ = started(None, ("gemini", "--acp"))
+    assert settings.resume_command("s1") == "holdfast chat --resume s1 -- gemini --acp"
+    assert settings.command == ("gemini", "--acp")
+
+
+def test_without_a_name_it_is_the_coding_agent_if_it_has_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_MODEL", raising=False)
+    settings, remark = started(None)
+    assert settings.command[1:] == ("-m", "holdfast", "run", "demo")  # in a process of its own, as for an editor
+    assert "demo agent" in remark
+    monkeypatch.setenv("HOLDFAST_MODEL", "any:model")
+    settings, remark = started(None)
+    assert (settings.command[1:], remark) == (("-m", "holdfast", "run", "code"), "")
+
+
+def test_a_file_that_is_not_there_is_told_at_once() -> None:
+    with pytest.raises(UsageError, match="there is no file"):
+        started("nothing.py")
