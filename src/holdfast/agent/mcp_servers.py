@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import TurnOver
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
     from holdfast.engine import LiveSession, SessionClient
@@ -81,7 +81,7 @@ class McpServers:
             on_failure=tell,
         )
 
-    async def _elicit(self, client: SessionClient | None, question: Elicitation) -> Filled | None:
+    async def _elicit(self, client: SessionClient | None, question: Elicitation) -> ElicitationAnswer | None:
         """Ask the user, if a turn of the client runs in which one can be asked."""
         turn = self._session.turn
         if turn is None or turn.client is not client:
@@ -90,7 +90,7 @@ class McpServers:
             answer = await turn.ask(question)
         except TurnOver:
             return None
-        return answer if isinstance(answer, Filled) else None
+        return answer if isinstance(answer, ElicitationAnswer) else None
 
 
 def _notice(status: ServerStatus) -> Update:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.model import Filled, Permission
+from holdfast.model import ElicitationAnswer, Permission
 
 if TYPE_CHECKING:
     from holdfast.engine.attachment import Attachment
@@ -125,4 +125,6 @@ class _Ask:
 
 
 def _is_valid(question: Question, answer: Answer) -> bool:
-    return question.chosen(answer) is not None if isinstance(question, Permission) else isinstance(answer, Filled)
+    if isinstance(question, Permission):
+        return question.chosen(answer) is not None
+    return isinstance(answer, ElicitationAnswer)

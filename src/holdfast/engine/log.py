@@ -136,7 +136,9 @@ class OpenLog:
         if self.failure is not None:
             self.unshown += events
             return
-        bodies = [event.body for event in events if event.plain is not None or event.rule.fold is not Fold.TRANSIENT]
+        bodies = [
+            event.body for event in events if event.plain_text is not None or event.rule.fold is not Fold.TRANSIENT
+        ]
         kept = None
         if bodies:
             bodies.append(b"")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.engine.ports import SessionClient
     from holdfast.engine.registry import Registry
     from holdfast.engine.session import LiveSession
-    from holdfast.model import Answer, Happening, History, Question, StopReason, Update
+    from holdfast.model import Answer, History, Question, StopReason, TurnTrigger, Update
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class LiveTurn:
                 self.emit(event_from(part))
             return
         log.append(event)
-        if event.plain is None and event.rule.fold is Fold.STATE:
+        if event.plain_text is None and event.rule.fold is Fold.STATE:
             self.session.note(log.history.state[event.kind])
 
     def emit_update(self, update: Update) -> None:
@@ -356,7 +356,7 @@ class LiveTurn:
             raise TurnOver("This turn is over; nothing more can be said or asked in it")
         return self._log
 
-    def _enter(self, step: Happening, state: str) -> None:
+    def _enter(self, step: TurnTrigger, state: str) -> None:
         before = self.phase
         self.phase = next_phase(before, step)
         if self.phase is not before:

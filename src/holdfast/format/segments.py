@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from holdfast.format.lines import event_in, stored, updates_in
+from holdfast.model.kinds import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES = 64 << 10
 """A segment grows to this size; a line that is longer has a segment of its own."""
-
-DAMAGED = "_holdfast/damaged"
-"""The kind of the entry that stands where something stored cannot be read any more (P11)."""
 
 _decode_all = msgspec.json.Decoder(list[msgspec.Raw]).decode
 

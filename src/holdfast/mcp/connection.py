@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.servers import Server
     from holdfast.mcp.values import Limits, State
     from holdfast.mcp.wire import Link
-    from holdfast.model import Elicitation, Filled
+    from holdfast.model import Elicitation, ElicitationAnswer
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Surroundings(NamedTuple):
 
     cwd: str
     roots: Callable[[], Sequence[str]]
-    elicit: Callable[[Elicitation], Awaitable[Filled | None]]
+    elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer | None]]
     """Puts a question to the user; None where there is no answer."""
     modes: Callable[[], Collection[str]]
     """In which ways the user can be asked now: `form`, `url`."""

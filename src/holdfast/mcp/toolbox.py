@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.servers import Server
     from holdfast.mcp.values import Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
     from holdfast.mcp.wire import Link
-    from holdfast.model import Elicitation, Filled
+    from holdfast.model import Elicitation, ElicitationAnswer
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Toolbox:
         *,
         cwd: str,
         roots: Callable[[], Sequence[str]],
-        elicit: Callable[[Elicitation], Awaitable[Filled | None]] | None = None,
+        elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer | None]] | None = None,
         modes: Callable[[], Collection[str]] = lambda: ("form", "url"),
         on_failure: Callable[[ServerStatus], None] | None = None,
         limits: Limits | None = None,
@@ -189,4 +189,4 @@ class Toolbox:
 def _nothing(_: ServerStatus) -> None: ...
 
 
-async def _nobody(_: Elicitation) -> Filled | None: ...
+async def _nobody(_: Elicitation) -> ElicitationAnswer | None: ...

@@ -6,14 +6,22 @@ the newest protocol version's updates, a superset: what a surface does not know 
 """
 
 from holdfast.model.agents import AgentDescription, AuthMethod, ClientInfo
-from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
-from holdfast.model.checks import check_update
+from holdfast.model.asks import (
+    ALLOW_OR_REJECT,
+    Answer,
+    Elicitation,
+    ElicitationAnswer,
+    Permission,
+    PermissionOption,
+    Question,
+)
+from holdfast.model.checks import check_update, checked_event, checked_stop_reason
 from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_prompt
-from holdfast.model.events import Event, Update, event_from, in_one_line, text_event
+from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
-from holdfast.model.lifecycle import Happening, Phase, StopReason, TurnEnd, next_phase
+from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, TurnTrigger, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
 from holdfast.model.sessions import (
     LOCAL,
@@ -30,13 +38,14 @@ from holdfast.model.sessions import (
     title_from,
 )
 from holdfast.model.splitting import shortened_update, split_update
-from holdfast.model.tool_calls import FINAL_STATUSES
+from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, ToolKind, ToolStatus
 
 __all__ = [
     "ALLOW_OR_REJECT",
     "FINAL_STATUSES",
     "LOCAL",
     "RULES",
+    "TOOL_KINDS",
     "UNBOUND",
     "AgentDescription",
     "Answer",
@@ -46,11 +55,10 @@ __all__ = [
     "ChoiceGroup",
     "ClientInfo",
     "Elicitation",
+    "ElicitationAnswer",
     "Entry",
     "Event",
-    "Filled",
     "Fold",
-    "Happening",
     "History",
     "Option",
     "OptionValue",
@@ -66,17 +74,23 @@ __all__ = [
     "StopReason",
     "SystemPrompt",
     "Terminal",
+    "ToolKind",
+    "ToolStatus",
     "TurnEnd",
+    "TurnTrigger",
     "Update",
     "check_update",
     "checked_cwd",
+    "checked_event",
     "checked_prompt",
     "checked_roots",
+    "checked_stop_reason",
     "checked_system_prompt",
     "checked_value",
     "event_from",
     "forked",
     "in_one_line",
+    "is_object",
     "latest",
     "new_id",
     "new_session_id",
@@ -87,4 +101,5 @@ __all__ = [
     "split_update",
     "text_event",
     "title_from",
+    "without_lone_surrogates",
 ]

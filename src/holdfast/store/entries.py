@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast.format import fold, updates_in
-from holdfast.model import RULES, Fold
+from holdfast.format import event_in, fold, updates_in
+from holdfast.model import RULES, Fold, is_object
 from holdfast.model.kinds import LOG_ONLY, OPAQUE
 
 if TYPE_CHECKING:
@@ -152,10 +152,13 @@ class _Reading:
 
 def _about(line: bytes) -> tuple[Fold, _Identity]:
     """Say what an update does, and to which entry."""
-    head = _read_head(line)
+    try:
+        head = _read_head(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # the fold makes an entry of it that says so (P11)
+        return Fold.OPAQUE, ("", "")
     rule = RULES.get(head.sessionUpdate, OPAQUE)
     if head.sessionUpdate == "plan_update":
-        return rule.fold, (rule.entity, str(head.plan.get(rule.key, "")))
+        return rule.fold, (rule.entity, str(head.plan.get(rule.key, "")) if is_object(head.plan) else "")
     return rule.fold, (rule.entity, str(getattr(head, rule.key)) if rule.key else "")
 
 
@@ -174,5 +177,5 @@ def _tail(snapshot: Snapshot) -> list[bytes]:
     """Fold what an unsealed turn has said: it may have come in many small pieces."""
     if snapshot.unsealed is None:
         return []
-    said = [line for line in snapshot.unsealed.lines if _read_head(line).sessionUpdate not in LOG_ONLY]
+    said = [line for line in snapshot.unsealed.lines if event_in(line).kind not in LOG_ONLY]
     return [msgspec.json.encode(update) for update in fold(said, complete=False).updates()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from holdfast.errors import InvalidParams
-from holdfast.model import Answer, Elicitation, Filled, Permission, PermissionOption
+from holdfast.model import Answer, Elicitation, ElicitationAnswer, Permission, PermissionOption
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -36,7 +36,7 @@ class _PermissionAnswer(msgspec.Struct):
 
 
 _read_permission_answer = msgspec.json.Decoder(_PermissionAnswer).decode
-_read_elicitation_answer = msgspec.json.Decoder(Filled).decode
+_read_elicitation_answer = msgspec.json.Decoder(ElicitationAnswer).decode
 
 
 def read_answer(question: Question, result: Raw) -> Answer:
@@ -80,7 +80,7 @@ def read_elicitation(params: Update) -> Elicitation:
     return Elicitation(mode, {name: value for name, value in params.items() if name != "sessionId"})
 
 
-def elicitation_answer(filled: Filled) -> Update:
+def elicitation_answer(filled: ElicitationAnswer) -> Update:
     """Return the answer to such a question."""
     answer: Update = {"action": filled.action}
     return answer if filled.content is None else {**answer, "content": filled.content}

@@ -108,12 +108,12 @@ class _Listing:
 
 
 async def _list_json(listed: _Listing) -> None:
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     output.write('{"sessions": [')
     between = "\n"
     async for info in listed:
-        output.write(between + output.json_text(about(info)))
+        output.write(between + output.json_text(session_summary(info)))
         between = ",\n"
     output.say(f'\n], "more": {"true" if listed.more else "false"}}}')
 
@@ -183,11 +183,11 @@ async def search(
     place = None if everywhere else cwd or await here(store)
     hits = await store.search(" ".join(words), await scope_of(store, agent), cwd=place, limit=limit)
     if as_json:
-        from holdfast.export.document import about  # noqa: PLC0415
+        from holdfast.export.document import session_summary  # noqa: PLC0415
 
         found = [
             {
-                "session": about(hit.session),
+                "session": session_summary(hit.session),
                 "kind": hit.kind,
                 "id": hit.key or None,
                 "text": hit.text,

@@ -40,7 +40,7 @@ async def fork(
     --json: {"session": the new one, "from": the id of the other}.
     """
     from holdfast.engine import claim_session  # noqa: PLC0415
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     seen = await store.snapshot((await find_session(store, session)).id)
     if seen.unsealed is not None and seen.unsealed.running_in is None:
@@ -52,7 +52,7 @@ async def fork(
     new = await _forked(store, seen, up_to, title, agent)
     info = (await store.get(new)).info
     if as_json:
-        output.say(output.json_text({"session": about(info), "from": seen.record.info.id}))
+        output.say(output.json_text({"session": session_summary(info), "from": seen.record.info.id}))
         return
     output.say(f"{info.id} ({output.plural(info.messages, 'message')})")
     if seen.unsealed is not None:
@@ -99,9 +99,7 @@ async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:
 
 @click.command("hand-over")
 @click.argument("sessions", nargs=-1, shell_complete=complete_sessions)
-@click.option(
-    "--to", "agent", metavar="AGENT", required=True, help="The agent that goes on, as lists name it."
-)
+@click.option("--to", "agent", metavar="AGENT", required=True, help="The agent that goes on, as lists name it.")
 @click.option("--all", "everything", is_flag=True, help="All sessions of the agent that --from names.")
 @click.option("--from", "old", metavar="AGENT", help="With --all: the agent that has them now.")
 @on_store()
@@ -158,12 +156,12 @@ async def rename(store: SessionStore, *, session: str, title: str, as_json: bool
     Nothing replaces a title that you gave by one made of a prompt. An editor that has the session open shows it when it
     lists or opens the session again. With --json: {"session": …}.
     """
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     info = await find_session(store, session)
     await store.edit(info.id, title=title.strip() or None)
     if as_json:
-        output.say(output.json_text({"session": about((await store.get(info.id)).info)}))
+        output.say(output.json_text({"session": session_summary((await store.get(info.id)).info)}))
 
 
 @click.command("archive")
@@ -175,13 +173,13 @@ async def archive(store: SessionStore, *, sessions: tuple[str, ...], undo: bool,
 
     With --json: {"sessions": […]}.
     """
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     found = await find_sessions(store, sessions)
     for info in found:
         await store.edit(info.id, archived=not undo)
     if as_json:
-        changed = [about((await store.get(info.id)).info) for info in found]
+        changed = [session_summary((await store.get(info.id)).info) for info in found]
         output.say(output.json_text({"sessions": changed}))
 
 

@@ -74,11 +74,11 @@ async def _raw(store: SessionStore, seen: Snapshot, limit: int | None) -> None:
 
 
 async def _json(store: SessionStore, seen: Snapshot, limit: int | None) -> None:
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
 
-    output.write(f'{{"session": {output.json_text(about(seen.record.info))}, "entries": [')
+    output.write(f'{{"session": {output.json_text(session_summary(seen.record.info))}, "entries": [')
     between = "\n"
     async for number, entry in read_entries(store, seen, last=limit):
         view = view_entry(entry)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.format import event_in, searchable
-from holdfast.format.segments import DAMAGED
+from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import DocRow, SessionRow, read_body
 from holdfast.store.sqlite.scopes import covers_all, numbers_in

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.format import Line, stored
 from holdfast.model import SessionState
+from holdfast.model.kinds import HAND_OVER
 from holdfast.store.port import Claim
 from holdfast.store.sqlite import histories
 from holdfast.store.sqlite.rows import AddedRow, HeldRow
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.histories import End
     from holdfast.store.sqlite.rows import BegunRow, SessionRow
-
-HANDED_OVER = "_holdfast/hand_over"
-"""The kind of the entry that stands where a session was handed to another agent (F2)."""
 
 
 def add_session(db: Database, info: SessionInfo, state: bytes, owner: str | None) -> tuple[int, Claim]:
@@ -79,7 +77,7 @@ def set_agent(db: Database, n: int, agent: str) -> None:
 
 def hand_over(db: Database, row: SessionRow, agent: str) -> None:
     """Let a session belong to another agent; what it knew and was allowed goes, and its history says so (F2)."""
-    update = {"sessionUpdate": HANDED_OVER, "from": row.agent, "to": agent}
+    update = {"sessionUpdate": HAND_OVER, "from": row.agent, "to": agent}
     end = histories.get_end(db, row.n)
     set_end(db, row.n, histories.extend_history(db, row.n, end, [Line(stored(update), "")]))
     old = row.read_state()

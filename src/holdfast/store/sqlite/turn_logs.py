@@ -22,7 +22,7 @@ import msgspec
 
 from holdfast.errors import StoreError, StoreFull
 from holdfast.format.log_records import decode_log, decode_old_log, encode_record
-from holdfast.format.segments import DAMAGED
+from holdfast.model.kinds import DAMAGED
 from holdfast.store.sqlite.files import (
     PRIVATE_FILE,
     is_at,
