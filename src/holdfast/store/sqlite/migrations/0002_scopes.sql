@@ -36,6 +36,20 @@ DROP INDEX history_segment;
 ALTER TABLE history RENAME TO history_segment;
 CREATE INDEX history_by_segment ON history_segment (segment);
 
+-- The largest id was kept in a table of its own, which cost a page with every turn. A later doc has a larger id all the
+-- same: the next one is larger than all there are.
+ALTER TABLE doc RENAME TO old_doc;
+DROP INDEX doc_segment;
+CREATE TABLE doc (
+    id      INTEGER PRIMARY KEY,
+    segment INTEGER,
+    line    INTEGER,
+    session INTEGER
+);
+INSERT INTO doc SELECT id, segment, line, session FROM old_doc ORDER BY id;
+DROP TABLE old_doc;
+CREATE INDEX doc_segment ON doc (segment) WHERE segment IS NOT NULL;
+
 -- What agents keep for themselves. It is no part of the history, and is cut and deleted with it.
 CREATE TABLE private (
     id       INTEGER PRIMARY KEY,            -- a later one has a larger id
