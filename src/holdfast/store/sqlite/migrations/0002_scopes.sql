@@ -25,9 +25,9 @@ DROP INDEX session_recent_in;
 DROP INDEX session_archived;
 DROP INDEX session_archived_in;
 CREATE INDEX session_in_scope ON session
-    (scope, archived, updated_at DESC, n DESC, id, cwd, additional, title, created_at, messages) WHERE listed;
+    (scope, archived, updated_at DESC, n DESC, id, cwd, additional, title, created_at, messages) WHERE listed = 1;
 CREATE INDEX session_in_directory ON session
-    (scope, archived, cwd, updated_at DESC, n DESC, id, additional, title, created_at, messages) WHERE listed;
+    (scope, archived, cwd, updated_at DESC, n DESC, id, additional, title, created_at, messages) WHERE listed = 1;
 
 ALTER TABLE segment ADD COLUMN checksum INTEGER;  -- CRC-32 of the body; NULL where it was written before this
 
