@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 from tests.support.stores import ALL, CWD, NOTHING, Place, info, message, new, prompt, talked, turn, walk
 
 from holdfast.errors import InvalidParams
 from holdfast.model import SessionState
 from holdfast.store import Changes
+from holdfast.store.sqlite.database import Database, queries
 
 if TYPE_CHECKING:
     from holdfast.model import ArchiveFilter
@@ -106,6 +110,17 @@ async def test_archived_sessions_are_listed_as_they_are_asked_for(place: Place) 
                 assert await walk(store, cwd=cwd, limit=limit) == [it for it in ids if it not in put_away]
         await store.save(claims[0], Changes(archived=False))
         assert claims[0].session in await walk(store)
+
+
+@pytest.mark.parametrize("cwd", [None, "/x"])
+def test_a_page_is_read_from_an_index_alone_whatever_the_number_of_sessions(lasting: Place, cwd: str | None) -> None:
+    Path(lasting.path).parent.mkdir()
+    name = "list_in_scope" if cwd is None else "list_in_directory"
+    bindings = {"scope": 1, "archived": 0, "cwd": cwd, "updated_at": 1, "n": 1, "limit": 1}
+    Database(lasting.path).close()
+    with closing(apsw.Connection(lasting.path)) as db:
+        plan = [str(step[3]) for step in db.execute(f"EXPLAIN QUERY PLAN {queries()[name]}", bindings)]  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    assert len(plan) == 1 and "COVERING INDEX" in plan[0], plan
 
 
 # Cursors

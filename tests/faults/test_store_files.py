@@ -77,6 +77,22 @@ async def test_a_store_that_others_could_read_is_made_private_when_it_is_opened(
         assert await walk(store) == [claim.session]
 
 
+@pytest.mark.requirement("B14", "P10")
+async def test_what_was_deleted_is_not_in_the_files_of_a_store_that_is_closed(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(store, claim, *(message(f"the secret of number {n} {'x' * 3_000}") for n in range(50)))
+        await store.begin(claim, prompt("the secret prompt"), NOTHING)
+        await store.seal(claim, [message("the secret end")], NOTHING, messages=1, private=[b"the secret of the agent"])
+        await talked(store, CWD, "the other one")
+    directory = Path(place.path).parent
+    assert sum(data.count(b"the secret") for data in tree(directory).values()) > 50
+    async with place.open() as store:
+        await store.delete(claim.session)
+    assert [name for name, data in tree(directory).items() if b"the secret" in data] == []
+    assert any(b"the other one" in data for data in tree(directory).values())
+
+
 async def test_a_directory_that_was_there_before_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir(mode=0o755)
     (tmp_path / "shared").chmod(0o755)

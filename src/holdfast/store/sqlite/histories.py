@@ -131,6 +131,11 @@ class Reading:
         self._n: int | None = None
         self._size = FIRST_READ_BYTES
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all is read; known once something was."""
+        return self._line >= self._end
+
     def next_blocks(self, db: Database) -> list[bytes]:
         """Read on; return blocks of lines joined by newlines, none where all is read.
 

@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -270,8 +270,18 @@ class SqliteStore:
         self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
     ) -> AsyncIterator[list[bytes]]:
         reading = Reading(session, start, end, marks=damaged == "mark")
-        while blocks := await self._reader.run(reading.next_blocks):
-            yield blocks
+        ahead = self._reader.run(reading.next_blocks)
+        try:
+            while blocks := await ahead:
+                if reading.is_done:
+                    yield blocks
+                    return
+                # While these are sent the next are read, and their checksums are checked.
+                ahead = self._reader.run(reading.next_blocks)
+                yield blocks
+        finally:
+            ahead.add_done_callback(_ignore)
+            ahead.cancel()
 
     async def read_private(self, session: str) -> list[bytes]:
         return await self._reader.run(lambda db: sessions.read_private(db, find_session(db, session).n))
@@ -354,6 +364,12 @@ def _cursor_key(db: Database) -> bytes:
     with db.transaction():
         db.run("add_setting", name="cursor key", value=secrets.token_bytes(32))
     return db.value("get_setting", name="cursor key")
+
+
+def _ignore(abandoned: asyncio.Future[Any]) -> None:
+    """Take note of an error that nobody waits for any more."""
+    if not abandoned.cancelled():
+        abandoned.exception()
 
 
 def _now() -> int:

@@ -92,13 +92,13 @@ class DatabaseThread:
         self._thread = threading.Thread(target=self._work, name=f"holdfast-store-{name}", daemon=True)
         self._thread.start()
 
-    async def run(self, work: Callable[[Database], T]) -> T:
+    def run(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
         """Do something outside of any transaction of ours."""
-        return await self._ask(None, None, work)
+        return self._ask(None, None, work)
 
-    async def write(self, session: str, work: Callable[[Transaction], T]) -> T:
-        """Do something with a session inside a transaction, and return when it is durable."""
-        return await self._ask(session, work, None)
+    def write(self, session: str, work: Callable[[Transaction], T]) -> asyncio.Future[T]:
+        """Do something with a session inside a transaction; the result is there when it is durable."""
+        return self._ask(session, work, None)
 
     async def close(self) -> None:
         """Finish what is in hand, close the connection and end the thread."""
