@@ -359,7 +359,9 @@ class Peer:
         reason = f"{frame.error.message}: {seen[:SHOWN_BYTES].decode(errors='replace')!r}"
         size = line.size if type(line) is Oversized else len(line)
         if self.on_dropped_line is None:
-            log.warning("A line of %d bytes was dropped: %s", size, reason)
+            printed = seen.lstrip()[:1] not in (b"{", b"[")  # by a program that knows nothing of us
+            level = logging.INFO if printed else logging.WARNING
+            log.log(level, "A line of %d bytes was dropped: %s", size, reason)
             return
         try:
             self.on_dropped_line(reason, size)
