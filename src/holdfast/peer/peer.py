@@ -377,7 +377,8 @@ class Peer:
             frame.error.message, size, seen[:HEAD_BYTES], unreadable and _looks_like_message(seen[:HEAD_BYTES])
         )
         if self.on_dropped_line is None:
-            log.warning("A line of %d bytes was dropped (%s): %r", size, dropped.reason, dropped.head[:200])
+            level = logging.WARNING if dropped.was_message else logging.INFO  # others print what is not for us
+            log.log(level, "A line of %d bytes was dropped (%s): %r", size, dropped.reason, dropped.head[:200])
             return
         try:
             self.on_dropped_line(dropped)

@@ -112,7 +112,7 @@ async def hand_over(
     the other agent remembered and what was set for it stays behind. With --json: {"sessions": […], "refused": {…}}.
     """
     from holdfast.errors import HoldfastError, UsageError  # noqa: PLC0415
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     if everything != (old is not None) or everything == bool(sessions):
         raise UsageError("name SESSIONS, or --all with --from AGENT")
@@ -128,7 +128,7 @@ async def hand_over(
             advance(1)
     done = [info for info in found if info.id not in refused]
     if as_json:
-        handed = [about((await store.get(info.id)).info) for info in done]
+        handed = [session_summary((await store.get(info.id)).info) for info in done]
         output.say(output.json_text({"sessions": handed, "refused": refused}))
     else:
         output.say(f"Handed {output.plural(len(done), 'session')} to {agent}.")
