@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from holdfast.children import windows
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,13 +56,16 @@ class Child:
         self.name = Path(command[0]).name
         self._leash = -1
         pass_fds: tuple[int, ...] = ()
-        if sys.platform != "win32":
+        arguments: Sequence[str] | str
+        if sys.platform == "win32":
+            arguments = windows.command_line(command)
+        else:
             held, self._leash = os.pipe()
             pass_fds = (held,)
-            command = (sys.executable, "-I", "-S", _GUARD, str(held), *command)
+            arguments = (sys.executable, "-I", "-S", _GUARD, str(held), *command)
         try:
             self._process = subprocess.Popen(
-                command,
+                arguments,
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if stderr else subprocess.STDOUT,
@@ -105,22 +109,24 @@ class Child:
             with suppress(OSError):
                 os.write(self._leash, b"T")
         else:
-            self._process.terminate()
+            self.kill()  # Windows has no way to ask
 
     def kill(self) -> None:
         """Kill it and everything it started."""
         if self._leash >= 0:
             os.close(self._leash)  # the guard sees it
             self._leash = -1
-        elif sys.platform == "win32":
-            self._process.kill()
+        elif sys.platform == "win32" and self._process.returncode is None:
+            windows.kill_tree(self._process.pid)
 
     async def _wait_for_exit(self) -> int:
         """Wait without a thread where the kernel can tell us, with one elsewhere."""
         loop = asyncio.get_running_loop()
-        try:
-            pidfd = os.pidfd_open(self._process.pid)
-        except (AttributeError, OSError):
+        pidfd = -1
+        if sys.platform == "linux":
+            with suppress(AttributeError, OSError):  # old systems have none
+                pidfd = os.pidfd_open(self._process.pid)
+        if pidfd < 0:
             return await loop.run_in_executor(None, self._process.wait)
         exited = asyncio.Event()
         loop.add_reader(pidfd, exited.set)

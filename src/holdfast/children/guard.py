@@ -13,6 +13,8 @@ import signal
 import sys
 import time
 
+assert sys.platform != "win32"  # where nobody starts it
+
 PR_SET_CHILD_SUBREAPER = 36
 
 KILL_SECONDS = 5.0
