@@ -11,6 +11,7 @@ import re
 import statistics
 import sys
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from bench.model import TIMES, Benchmark, Bound, Figure
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from bench.processes import Contender
 
 KINDS = ("notices", "progress", "logs", "requests", "answers", "lines", "stderr")
-SLICES = 3
-PROMPTS = 40
+SLICES = 8
+PROMPTS = 25
 """How many prompts are timed in a slice."""
-UNTIMED = 15
-"""Prompts that come before: a server may talk fast at first."""
+UNTIMED_SECONDS = 0.3
+"""Prompts come before them for so long: a server may say something quickly at first."""
 
 
 def compare(contender: Contender) -> Sample:
@@ -38,16 +39,16 @@ def compare(contender: Contender) -> Sample:
     with a_store() as store, ContenderProcess((contender.program, str(SCRIPTS / "ours_mcp.py"), store)) as agent:
         session = open_session(agent)
         for kind in KINDS:
-            alone: list[float] = []
-            beside: list[float] = []
+            alone: list[list[float]] = []
+            beside: list[list[float]] = []
             for _ in range(SLICES):
-                alone += _time_prompts(agent, session)
+                alone.append(_time_prompts(agent, session))
                 flooded = _open_flooded_session(agent, kind)
-                beside += _time_prompts(agent, session)
+                beside.append(_time_prompts(agent, session))
                 _close(agent, flooded)
-            latency[kind] = statistics.median(beside) / statistics.median(alone)
-            pace[kind] = sum(alone) / sum(beside) * 100
-            rest += alone
+            latency[kind] = statistics.median(chain(*beside)) / statistics.median(chain(*alone))
+            pace[kind] = statistics.median(map(sum, alone)) / statistics.median(map(sum, beside)) * 100
+            rest += chain(*alone)
         agent.end()
     worst = max(latency, key=lambda kind: latency[kind])
     return {
@@ -75,12 +76,14 @@ def _close(agent: ContenderProcess, session: str) -> None:
 
 
 def _time_prompts(agent: ContenderProcess, session: str) -> list[float]:
+    begin = time.perf_counter() + UNTIMED_SECONDS
     times: list[float] = []
-    for _ in range(UNTIMED + PROMPTS):
+    while len(times) < PROMPTS:
         before = time.perf_counter()
         take_turn(agent, "hello", session)
-        times.append(time.perf_counter() - before)
-    return times[UNTIMED:]
+        if before >= begin:
+            times.append(time.perf_counter() - before)
+    return times
 
 
 MCP_FLOOD = Benchmark(

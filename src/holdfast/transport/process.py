@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from holdfast.transport.lines import MAX_LINE_BYTES
 from holdfast.transport.pipes import PipeTransport
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 STDERR_BYTES = 8_192
 """How much of what a process wrote to stderr last is kept."""
+
+STDERR_PAUSE = 0.005
+"""After each chunk of stderr it is not read for so long: a process that floods it must not keep the loop busy (P7)."""
 
 
 async def spawn(
@@ -88,8 +91,11 @@ class ProcessTransport(PipeTransport):
                 await self._child.wait(self._patience)
         finally:
             self._child.kill()
-            self._errors.close()
-            self._input.close()
+            try:
+                await self._read_last_stderr()
+            finally:
+                self._errors.close()
+                self._input.close()
         await self._child.wait()
 
     def _stop_reading(self) -> None:
@@ -98,6 +104,7 @@ class ProcessTransport(PipeTransport):
 
     async def _say_how_it_ended(self, reason: ConnectionLost | None) -> None:
         if await self._child.wait(1.0) or reason is None:
+            await self._read_last_stderr()
             reason = ProcessExited(self._child.name, self._child.returncode, self.stderr)
         super().end_input(reason)
 
@@ -108,3 +115,12 @@ class ProcessTransport(PipeTransport):
         self._stderr_size += len(self._stderr[-1])
         while self._stderr_size - len(self._stderr[0]) >= STDERR_BYTES:
             self._stderr_size -= len(self._stderr.popleft())
+        if chunk:
+            self._errors.pause()
+            self._loop.call_later(STDERR_PAUSE, self._errors.resume)
+
+    async def _read_last_stderr(self) -> None:
+        """Read what a process that has exited left in the pipe: no more than a chunk."""
+        self._errors.resume()
+        for _ in range(2):  # the loop looks at the pipe in the first tick and reads it in the second
+            await asyncio.sleep(0)
