@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 BATCH_FILES = (".cmd", ".bat")
 """What npm puts on PATH for an agent is a `.cmd` file, which only `cmd.exe` can run."""
 
+KILL_SECONDS = 5.0
+
 _SPECIAL = re.compile(r"""([()\][%!^"`<>&|;, *?])""")
 _BACKSLASHES_BEFORE_QUOTE = re.compile(r'(\\*)"')
 _BACKSLASHES_AT_END = re.compile(r"(\\+)$")
@@ -47,10 +49,11 @@ def _escape(text: str) -> str:
 
 def kill_tree(pid: int) -> None:
     """Kill a process and those below it: behind a batch file the agent is the child of a `cmd.exe`."""
-    with suppress(OSError):
-        subprocess.Popen(
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
             ("taskkill", "/F", "/T", "/PID", str(pid)),  # noqa: S607  (where it is, only Windows knows)
+            capture_output=True,
+            check=False,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            timeout=KILL_SECONDS,
         )
