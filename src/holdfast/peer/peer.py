@@ -377,7 +377,9 @@ class Peer:
             frame.error.message, size, seen[:HEAD_BYTES], unreadable and _looks_like_message(seen[:HEAD_BYTES])
         )
         if self.on_dropped_line is None:
-            log.warning("A line of %d bytes was dropped (%s): %r", size, dropped.reason, dropped.head[:200])
+            printed = seen.lstrip()[:1] not in (b"{", b"[")  # by a program that knows nothing of us
+            level = logging.INFO if printed else logging.WARNING
+            log.log(level, "A line of %d bytes was dropped (%s): %r", size, dropped.reason, dropped.head[:200])
             return
         try:
             self.on_dropped_line(dropped)

@@ -49,7 +49,6 @@ class PipeTransport:
         self._closed = False
         self._queue: list[bytes] = []
         self._queued = 0
-        self._flush_due = False
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # who drains, and below how many bytes
         self._input = open_input(read_fd, self._chunk_read, threads=threads)
         self._output = open_output(write_fd, self._progressed, threads=threads)
@@ -73,11 +72,10 @@ class PipeTransport:
             return
         if b"\n" in line:  # legal between the tokens of JSON that was written elsewhere, not on a line of ours
             line = line.replace(b"\n", b" ")
+        if not self._queue:
+            self._loop.call_soon(self.flush)
         self._queue.append(line)
         self._queued += len(line) + 1
-        if not self._flush_due:
-            self._flush_due = True
-            self._loop.call_soon(self._end_of_tick)
         if self._queued > BURST_BYTES:
             self.flush()
 
@@ -101,10 +99,6 @@ class PipeTransport:
             self._queue.clear()
             self._queued = 0
             self._write(data)
-
-    def _end_of_tick(self) -> None:
-        self._flush_due = False
-        self.flush()
 
     def _write(self, *pieces: bytes) -> None:
         self._output.write(*pieces)
