@@ -94,7 +94,7 @@ async def test_a_listed_session_says_what_it_is(version: int) -> None:
         assert listed == {
             "sessionId": session,
             "cwd": CWD,
-            "title": "What is this ?",
+            "title": "What is *this*?",
             "additionalDirectories": ["/more"],
             "archived": False,
             "_meta": {"messageCount": 2},
@@ -218,7 +218,7 @@ async def test_restoring_is_no_activity(version: int, place: Path) -> None:
     ("prompt", "title"),
     [
         ("Fix the bug\nin two lines", "Fix the bug"),
-        ("\n\n# **Fix** `it`\n", "Fix it"),
+        ("\n\n# **Fix** `it`\n", "**Fix** `it`"),
         ("x" * 81, "x" * 79 + "…"),
         ("x" * 80, "x" * 80),
     ],

@@ -395,7 +395,8 @@ async def main():
             assert "no MCP servers" in client.said()
 
 asyncio.run(main())
-loaded = [it for it in ("mcp", "mcp_types", "anyio", "pydantic", "httpx2", "holdfast.mcp.sdk_client") if it in sys.modules]
+heavy = ("mcp", "mcp_types", "anyio", "pydantic", "httpx2", "holdfast.mcp.sdk_client")
+loaded = [name for name in heavy if name in sys.modules]
 assert not loaded, loaded
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE * 2)

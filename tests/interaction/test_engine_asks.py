@@ -21,7 +21,7 @@ from tests.support.sessions import (
 )
 
 from holdfast.errors import ConnectionLost, RemoteError
-from holdfast.model import Elicitation, Filled, Permission, PermissionOption
+from holdfast.model import Elicitation, ElicitationAnswer, Permission, PermissionOption
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ pytestmark = pytest.mark.requirement("C8")
         (1, "none"),
         ({"outcome": "selected", "optionId": "allow_once"}, "none"),
         (["allow_once"], "none"),
-        (Filled("accept", {}), "none"),
+        (ElicitationAnswer("accept", {}), "none"),
         (ConnectionLost("gone"), "none"),
         (TimeoutError(), "none"),
         (RemoteError(-32603, "no"), "none"),
@@ -96,8 +96,10 @@ async def test_ids_are_compared_with_those_that_were_offered_whatever_they_are_c
 
 
 @pytest.mark.requirement("C9")
-@pytest.mark.parametrize("answer", [Filled("accept", {"a": 1}), Filled("decline"), Filled("cancel")])
-async def test_the_answer_to_a_form_is_given_as_it_came(answer: Filled) -> None:
+@pytest.mark.parametrize(
+    "answer", [ElicitationAnswer("accept", {"a": 1}), ElicitationAnswer("decline"), ElicitationAnswer("cancel")]
+)
+async def test_the_answer_to_a_form_is_given_as_it_came(answer: ElicitationAnswer) -> None:
     agent = Asking(Elicitation("form", {"mode": "form", "message": "m"}))
     async with engine_at(":memory:", agent) as engine:
         session = await engine.create(CWD)

@@ -34,15 +34,15 @@ async def test_a_title_is_made_of_the_first_prompt_announced_and_kept(place: Pat
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
         await run(engine, session, "\n  # say `Hello` **world**\nsay more")
-        assert session.title == await listed_title(engine) == "say Hello world"
-        assert [it["title"] for it in recorder.updates("session_info_update")] == ["say Hello world"]
+        assert session.title == await listed_title(engine) == "say `Hello` **world**"
+        assert [it["title"] for it in recorder.updates("session_info_update")] == ["say `Hello` **world**"]
         await run(engine, session, "say another")
-        assert session.title == "say Hello world"
+        assert session.title == "say `Hello` **world**"
     async with engine_at(place) as engine:
         session = await engine.restore(session.id, CWD)
-        assert session.title == "say Hello world"
+        assert session.title == "say `Hello` **world**"
         await run(engine, session, "say a third")
-        assert await listed_title(engine) == "say Hello world"
+        assert await listed_title(engine) == "say `Hello` **world**"
 
 
 async def test_a_long_prompt_makes_a_title_of_eighty_characters() -> None:

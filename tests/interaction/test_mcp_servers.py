@@ -19,7 +19,7 @@ from tests.support.wire import wait_for_death
 
 from holdfast.errors import McpError, ServerUnavailable, ToolFailed, ToolTimeout
 from holdfast.mcp import Progress, StdioServer
-from holdfast.model import Elicitation, Filled
+from holdfast.model import Elicitation, ElicitationAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -416,12 +416,12 @@ async def test_all_who_wait_for_a_server_that_dies_are_told(file: Path) -> None:
 # Asking back
 
 
-def accepting(asked: list[Elicitation]) -> Callable[[Elicitation], Awaitable[Filled | None]]:
+def accepting(asked: list[Elicitation]) -> Callable[[Elicitation], Awaitable[ElicitationAnswer | None]]:
     """A user who says yes to everything."""
 
-    async def elicit(question: Elicitation) -> Filled | None:
+    async def elicit(question: Elicitation) -> ElicitationAnswer | None:
         asked.append(question)
-        return Filled("accept", {"name": "Ada"})
+        return ElicitationAnswer("accept", {"name": "Ada"})
 
     return elicit
 
@@ -453,7 +453,7 @@ async def test_a_question_the_client_cannot_show_is_declined() -> None:
 
 
 async def test_a_question_nobody_answers_is_cancelled_and_one_nobody_can_be_asked_is_refused() -> None:
-    async def nobody(_: Elicitation) -> Filled | None:
+    async def nobody(_: Elicitation) -> ElicitationAnswer | None:
         return None
 
     async with toolbox(hostile(), elicit=nobody) as box:
@@ -467,10 +467,10 @@ async def test_a_server_that_asks_and_asks_is_not_heard_beyond_a_few_questions(t
     asked: list[Elicitation] = []
     enough = asyncio.Event()
 
-    async def think(question: Elicitation) -> Filled | None:
+    async def think(question: Elicitation) -> ElicitationAnswer | None:
         asked.append(question)
         await enough.wait()
-        return Filled("decline")
+        return ElicitationAnswer("decline")
 
     async with toolbox(hostile(HEARD=str(tmp_path / "heard")), elicit=think) as box:
         nagging = asyncio.ensure_future(box.call("it", "nag", {"times": QUESTIONS + 4}))

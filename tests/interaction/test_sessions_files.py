@@ -11,7 +11,10 @@ from tests.support.commands import HERE, TOOLS, a_store, live_at, sessions
 from tests.support.engines import engine_process
 from tests.support.sessions import ScriptedAgent, begin, engine_at, run
 
-from holdfast.model import new_session_id
+from holdfast.cli.sessions.export_import import FORMATS
+from holdfast.format import Line
+from holdfast.model import SessionInfo, SessionState, new_session_id
+from holdfast.store import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -257,3 +260,48 @@ async def test_a_turn_that_broke_is_written_and_comes_back(place: Path, tmp_path
     await asyncio.to_thread(sessions, "import", file, "--store", str(tmp_path / "other.db"))
     theirs = await asyncio.to_thread(raw, session, "--store", str(tmp_path / "other.db"))
     assert [it["sessionUpdate"] for it in theirs] == ["user_message", "tool_call_update", "agent_message"]
+
+
+# Damage
+
+
+async def stored_lines(place: Path, *lines: bytes) -> str:
+    """Put lines into a store as they are, whatever they hold."""
+    info = SessionInfo(new_session_id(), HERE, (), "Damaged", 1, 1, archived=False, messages=1)
+    store = await open_store(str(place))
+    try:
+        await store.add(info, SessionState(), [Line(line, "") for line in lines])
+    finally:
+        await store.close()
+    return info.id
+
+
+NONSENSE = (
+    b'\x04{"sessionUpdate":"agent_message","messageId":"m","content":5}',
+    b'\x04{"sessionUpdate":"agent_message_chunk","messageId":"n","content":5}',
+    b'\x04{"sessionUpdate":"tool_call_update","toolCallId":"c","title":5,"kind":[],"content":"x","locations":5}',
+    b'\x04{"sessionUpdate":"terminal_update","terminalId":"t","output":{"data":5},"exitStatus":"x"}',
+    b'\x04{"sessionUpdate":"plan_update","plan":5}',
+    b'\x04{"sessionUpdate":"plan_update","plan":{"entries":[5,{"content":5}]}}',
+    b'\x04{"sessionUpdate":5}',
+    b'\x04{"sessionUpdate":"agent_message","messageId":"cut","content":[{"ty',
+    b"\x04[]",
+    b'\x04{"sessionUpdate":"_holdfast/damaged","lines":3,"reason":"The checksum is wrong"}',
+    b'\x04{"sessionUpdate":"_holdfast/hand_over","from":"weather","to":"code"}',
+    b'\x04{"sessionUpdate":"agent_message","messageId":"last","content":[{"type":"text","text":"still here"}]}',
+)
+
+
+@pytest.mark.requirement("P11")
+@pytest.mark.parametrize(
+    "how", [("show",), ("show", "--json"), ("show", "--raw"), *(("export", "--format", it) for it in FORMATS)]
+)
+def test_what_is_damaged_is_shown_as_damaged_and_the_rest_as_it_is(how: tuple[str, ...], place: Path) -> None:
+    session = asyncio.run(stored_lines(place, *NONSENSE))
+    done = sessions(*how, session)
+    assert (done.status, done.err) == (0, "")
+    assert "still here" in done.out and "checksum is wrong" in done.out
+    if not {"--json", "--raw", "json"} & set(how):
+        assert "Damaged: 3 lines of the history cannot be read" in done.out
+        assert done.out.count("Damaged: 1 line of the history cannot be read") == 3
+        assert "handed over from weather to code" in done.out

@@ -19,7 +19,7 @@ from tests.support.wire import wait_for_death
 
 from holdfast.errors import ServerUnavailable, ToolFailed
 from holdfast.mcp import HttpServer, McpLimits, Progress, SseServer, StdioServer
-from holdfast.model import Elicitation, Filled
+from holdfast.model import Elicitation, ElicitationAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -68,8 +68,8 @@ async def try_everything(server: Server) -> None:
     async def hear(progress: Progress) -> None:
         heard.append(progress)
 
-    async def elicit(_: Elicitation) -> Filled | None:
-        return Filled("decline")
+    async def elicit(_: Elicitation) -> ElicitationAnswer | None:
+        return ElicitationAnswer("decline")
 
     async with toolbox(server, limits=LIMITS, elicit=elicit) as box:
         (status,) = await box.ready()

@@ -124,7 +124,7 @@ def test_nothing_an_agent_says_can_steer_the_terminal(
     view = LiveView()
     blocks: list[Block] = [view.prompted("\x1b[2J\u202e")]
     for it in said:
-        blocks += view.see(event_from(it))
+        blocks += view.feed(event_from(it))
         for line in painter.live(view.live(), 10):
             assert not STEERS.search(OURS.sub("", line))
     blocks += view.finish()
@@ -140,7 +140,7 @@ def test_however_a_message_is_split_it_looks_the_same(text: str, cuts: list[int]
 
     def painted(chunks: list[str]) -> list[str]:
         view = LiveView()
-        blocks = [block for it in chunks for block in view.see(text_event("agent_message_chunk", "m", it))]
+        blocks = [block for it in chunks for block in view.feed(text_event("agent_message_chunk", "m", it))]
         blocks += view.finish()
         painter, lines, before = Painter(width), list[str](), None
         for block in blocks:
@@ -155,7 +155,7 @@ def test_however_a_message_is_split_it_looks_the_same(text: str, cuts: list[int]
 @given(st.text("abc xyz日本👩‍é\u0301<_`", max_size=300))
 def test_all_that_was_said_is_on_the_screen(text: str) -> None:
     painter, view = Painter(40, "mono"), LiveView()
-    blocks = [*view.see(text_event("agent_message_chunk", "m", text)), *view.finish()]
+    blocks = [*view.feed(text_event("agent_message_chunk", "m", text)), *view.finish()]
     shown = "".join(OURS.sub("", line) for block in blocks for line in painter.lines(block))
     letters = re.compile(r"[\s_`]|\\")  # what Markdown may mean something else by
     assert letters.sub("", shown) == letters.sub("", text)

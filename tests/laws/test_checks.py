@@ -8,12 +8,14 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.schemas import invalid
+from tests.support.updates import updates as schema_like
 
 from holdfast.engine.ends import closing_events, sealable
 from holdfast.engine.recovery import recovered
 from holdfast.errors import UsageError
 from holdfast.format import event_in, fold, lines_of
-from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, event_from
+from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, checked_event, event_from
 from holdfast.store import Broken, Record
 
 if TYPE_CHECKING:
@@ -92,6 +94,17 @@ def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
         Broken([msgspec.json.encode(it) for it in said]), Record(info, SessionState(), 0, 1), complete=True
     )
     assert event_in(lines[-1].body).update()["reason"] == "interrupted"
+
+
+@settings(deadline=None, max_examples=400)
+@given(updates() | schema_like)
+def test_what_agent_code_may_say_is_valid_in_the_newest_version_and_can_be_folded(update: Update) -> None:
+    try:
+        event = checked_event(update)
+    except UsageError:
+        return
+    check_update(event.update())
+    assert not invalid(2, "SessionUpdate", event.update(), stable=True)
 
 
 def test_what_is_wrong_is_said() -> None:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 many = settings(max_examples=4 * FEW, deadline=None)
 
 PIECES = (
-    "```", "````", "~~~", "`", "``", "\\", "\n", "\n\n", "\r", "\r\n", " ", "    ", "\t", "- ", "1. ", "> ", "# ",
-    "## You", "===", "---", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "<?", "<b", ">", "<div>\n", "<style>",
-    "[a]: /b", "[x](javascript:alert(1))", "![i](http://x/y)", "&lt;", "$", "|", "text", "é", "\x1b[2J", "\x9b31m",
-    "\u202e", "* ",
+    "~~~", " ~~~", "~~~~", "!", "```", "````", "`", "``", "\\", "\n", "\n\n", "\r", "\r\n", " ", "    ", "\t", "- ",
+    "1. ", "> ", "# ", "## You", "===", "---", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "<?", "<b", ">",
+    "<div>\n", "<style>", "[a]: /b", "[x](javascript:alert(1))", "![i](http://x/y)", "&lt;", "$", "|", "text", "é",
+    "\x1b[2J", "\x9b31m", "\u202e", "* ",
 )  # fmt: skip
 """What Markdown is made of, and what may steer something."""
 
@@ -73,12 +73,15 @@ def entries(*said: str) -> History:
 @example(["a `\n`<script>`"])
 @example(["`\\`<b>`"])
 @example(["\r```\r<b>"])
+@example(["  ~~~\n~~~\n<img src=x>"])
+@example(["- ~~~\n~~~\n![x](http://y)"])
+@example(["\\\\![x](http://y)"])
 def test_nothing_that_was_said_becomes_a_part_of_the_transcript(said: list[str]) -> None:
     parsed = list(tokens(markdown(entries(*said))))
-    headings = [it for it in parsed if it.type == "heading_open" and it.level == 0]
+    headings = [token for token in parsed if token.type == "heading_open" and token.level == 0]
     assert len(headings) == 4 * len(said)
-    assert not [it for it in parsed if it.type.startswith("html")]
-    fences = [it.content for it in parsed if it.type == "fence" and it.level == 0]
+    assert not [token for token in parsed if token.type.startswith("html") or token.type == "image"]
+    fences = [token.content for token in parsed if token.type == "fence" and token.level == 0]
     assert len(fences) == 3 * len(said)
 
 
@@ -88,7 +91,7 @@ def test_what_a_tool_gave_is_in_its_fence_as_it_was(said: str) -> None:
     call = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "rawInput": said}
     history = History()
     history.apply(event_from(call))
-    (fence,) = [it for it in tokens(markdown(history)) if it.type == "fence"]
+    (fence,) = [token for token in tokens(markdown(history)) if token.type == "fence"]
     assert fence.content.rstrip() == safe_text(said).rstrip()
 
 
@@ -112,8 +115,18 @@ def test_no_text_can_steer_a_terminal(text: str) -> None:
     assert SAFE.fullmatch(safe_text(text))
     assert SAFE.fullmatch(safe_line(text)) and not {"\n", "\t"} & set(safe_line(text))
     safe_text(text).encode()
-    for it in safe_text(text):
-        assert unicodedata.bidirectional(it) not in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    for character in safe_text(text):
+        assert unicodedata.bidirectional(character) not in {
+            "LRE",
+            "RLE",
+            "LRO",
+            "RLO",
+            "PDF",
+            "LRI",
+            "RLI",
+            "FSI",
+            "PDI",
+        }
 
 
 @many

@@ -30,7 +30,13 @@ CALL = {
     "locations": [{"path": "/project/a.py", "line": 3}],
     "content": [
         {"type": "content", "content": {"type": "text", "text": "21 degrees"}},
-        {"type": "diff", "path": "/project/a.py", "oldText": "cold\n", "newText": "warm\n"},
+        {
+            "type": "diff",
+            "path": "/project/a.py",
+            "oldText": "cold\n",
+            "newText": "warm\n",
+            "changes": [{"operation": "modify", "path": "/project/a.py"}],
+        },
     ],
 }
 TERMINAL = {

@@ -10,9 +10,10 @@ from holdfast.errors import McpError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.agent.tools import Kind, ToolCall
+    from holdfast.agent.tools import ToolCall
     from holdfast.agent.turn import Turn
     from holdfast.mcp import Progress, ToolResult
+    from holdfast.model import ToolKind
 
 PROGRESS_SECONDS = 0.1
 """Progress is shown no more often than this: all that is shown is stored."""
@@ -29,7 +30,7 @@ async def call_visibly(
     arguments: Mapping[str, Any],
     *,
     title: str,
-    kind: Kind,
+    kind: ToolKind,
     timeout: float | None,  # noqa: ASYNC109
 ) -> ToolResult:
     """Call a tool in a tool call of its own."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.errors import TurnOver
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
     from holdfast.engine import LiveSession
@@ -72,7 +72,7 @@ def troubles(session: LiveSession) -> list[Update]:
     return [_notice(it) for it in toolbox_of(session).servers if it.state == "failed"]
 
 
-async def _elicit(session: LiveSession, question: Elicitation) -> Filled | None:
+async def _elicit(session: LiveSession, question: Elicitation) -> ElicitationAnswer | None:
     """Ask the user, if a turn runs in which one can be asked."""
     turn = session.turn
     if turn is None:
@@ -81,7 +81,7 @@ async def _elicit(session: LiveSession, question: Elicitation) -> Filled | None:
         answer = await turn.ask(question)
     except TurnOver:
         return None
-    return answer if isinstance(answer, Filled) else None
+    return answer if isinstance(answer, ElicitationAnswer) else None
 
 
 def _equipment(session: LiveSession) -> Equipment:

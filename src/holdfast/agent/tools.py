@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.agent.diffs import diff_content
 from holdfast.agent.terminals import Finished, run_in_terminal
@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from holdfast.agent.turn import Turn
-    from holdfast.model import Update
-
-Kind: TypeAlias = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
-]
+    from holdfast.model import ToolKind, Update
 
 
 class ToolCall:
@@ -33,7 +29,7 @@ class ToolCall:
         self,
         turn: Turn,
         title: str,
-        kind: Kind,
+        kind: ToolKind,
         input: object,
         locations: Sequence[str | tuple[str, int]],
         name: str | None,

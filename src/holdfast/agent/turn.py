@@ -6,17 +6,16 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.agent.tools import ToolCall
-from holdfast.model import Elicitation, Filled, Permission, new_id, text_event
+from holdfast.model import Elicitation, ElicitationAnswer, Permission, new_id, text_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.agent.client import ClientServices
     from holdfast.agent.session import Session
-    from holdfast.agent.tools import Kind
     from holdfast.engine import Turn as EngineTurn
     from holdfast.mcp import ToolResult
-    from holdfast.model import Entry, Event, History, StopReason, Update
+    from holdfast.model import Entry, Event, History, StopReason, ToolKind, Update
     from holdfast.workspace import Files
 
 
@@ -90,7 +89,7 @@ class Turn:
         self,
         title: str,
         *,
-        kind: Kind = "other",
+        kind: ToolKind = "other",
         input: object = None,
         locations: Sequence[str | tuple[str, int]] = (),
         name: str | None = None,
@@ -110,7 +109,7 @@ class Turn:
         arguments: Mapping[str, Any] | None = None,
         *,
         title: str | None = None,
-        kind: Kind = "other",
+        kind: ToolKind = "other",
         timeout: float | None = DEFAULT,  # noqa: ASYNC109
     ) -> ToolResult:
         """Call a tool of an MCP server, visibly: its progress, content and output are shown as a tool call.
@@ -179,7 +178,7 @@ class Turn:
 
     async def _elicit(self, question: Elicitation) -> dict[str, Any] | None:
         answer = await self._turn.ask(question)
-        return (answer.content or {}) if isinstance(answer, Filled) and answer.action == "accept" else None
+        return (answer.content or {}) if isinstance(answer, ElicitationAnswer) and answer.action == "accept" else None
 
     # Looking back
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.chat.screen import Candidate, Screen
     from holdfast.chat.settings import ChatSettings
     from holdfast.client import ClientSession, Connection, UpdateStream
-    from holdfast.model import Elicitation, Filled, Permission
+    from holdfast.model import Elicitation, ElicitationAnswer, Permission
     from holdfast.view.blocks import Block
 
 LEAVE_SECONDS = 3.0
@@ -237,7 +237,7 @@ class Conversation:
     async def _watch(self, updates: UpdateStream) -> None:
         since = time.monotonic()
         async for update in updates:
-            if blocks := list(self.view.see(update)):
+            if blocks := list(self.view.feed(update)):
                 self.last_turn += blocks
                 self.screen.show(*blocks)
             self.screen.changed()
@@ -340,7 +340,7 @@ class Conversation:
                     await self._update_seen.wait()
         return await ask_permission(self.screen, permission, self.view.asked(permission.call, known))
 
-    async def _elicitation(self, _session: ClientSession | None, question: Elicitation) -> Filled:
+    async def _elicitation(self, _session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
         return await ask_elicitation(self.screen, question)
 
     def _show_activity(self, what: str) -> None:

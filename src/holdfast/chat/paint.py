@@ -16,7 +16,7 @@ from rich.style import Style
 from rich.text import Text
 
 from holdfast.chat.markdown import BOLD, CONSOLE, DIM, code_lines, folded, indented, markdown_lines, wrapped
-from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.safe_text import safe_line, safe_text
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class Painter:
             case Prompt(text):
                 lines = wrapped(Text(safe_text(text).rstrip(), BOLD), self.width - 2)
                 return indented(lines, Text(self.sign("prompt"), Style(color="cyan", bold=True)), Text("  "))
-            case Said(part, _, thought):
+            case AgentText(part, _, thought):
                 return self._thought(part) if thought else self._part(part)
-            case Shown(part):
+            case AgentContent(part):
                 return self._piece(part, self.width)
             case Call():
                 return self._call(block, live=live)
@@ -150,7 +150,7 @@ class Painter:
         if len(shown) > MAX_TITLE and not call.whole:
             shown = f"{shown[:MAX_TITLE]}{self.sign('more')}"
         title = Text(shown, BOLD)
-        locations = [location for location in map(self._location, call.places) if location not in shown]
+        locations = [location for location in map(self._location, call.locations) if location not in shown]
         if len(locations) > MAX_LOCATIONS and not call.whole:
             locations[MAX_LOCATIONS:] = [f"{len(locations) - MAX_LOCATIONS} more"]
         if locations:
@@ -228,9 +228,9 @@ class Painter:
 def needs_blank_line(before: Block, block: Block) -> bool:
     """Return whether an empty line stands between two blocks."""
     match before, block:
-        case Said(), Said(part, first, _):
+        case AgentText(), AgentText(part, first, _):
             return part.gap or first
-        case (Call(), Call()) | (Note(), Note() | Shown()):
+        case (Call(), Call()) | (Note(), Note() | AgentContent()):
             return False
         case _:
             return True

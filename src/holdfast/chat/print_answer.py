@@ -11,7 +11,7 @@ from holdfast.chat.paint import Painter
 from holdfast.chat.session_opening import can_restore, open_session
 from holdfast.chat.settings import CLIENT_NAME
 from holdfast.client import connect
-from holdfast.view.blocks import Said
+from holdfast.view.blocks import AgentText
 from holdfast.view.live import LiveView
 from holdfast.view.safe_text import safe_text
 
@@ -113,7 +113,7 @@ class DetailsPrinter:
 
     def take(self, update: SessionUpdate) -> None:
         """Print what is finished now."""
-        for block in self._view.see(update):
-            if not isinstance(block, Said) or block.thought:
+        for block in self._view.feed(update):
+            if not isinstance(block, AgentText) or block.thought:
                 self._stderr.writelines(f"{line}\n" for line in self._painter.lines(block))
         self._stderr.flush()

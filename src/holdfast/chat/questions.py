@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.chat.forms import form_fields
 from holdfast.chat.screen import Choice, KeyQuestion
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 from holdfast.view.blocks import Note
 from holdfast.view.safe_text import safe_line
 
@@ -35,7 +35,7 @@ async def ask_permission(screen: Screen, permission: Permission, call: Call) -> 
     default = next((option.id for option in refusing if option.kind == "reject_once"), None)
     if default is None and refusing:
         default = refusing[0].id
-    if call.parts or call.places or call.title != permission.title:
+    if call.parts or call.locations or call.title != permission.title:
         screen.show(call)
     chosen = await screen.ask_key(KeyQuestion(_shown(screen, permission.title), tuple(_choices(options)), default))
     option = permission.chosen(chosen)
@@ -69,14 +69,14 @@ def _choices(options: tuple[PermissionOption, ...]) -> list[Choice]:
     return choices
 
 
-async def ask_elicitation(screen: Screen, question: Elicitation) -> Filled:
+async def ask_elicitation(screen: Screen, question: Elicitation) -> ElicitationAnswer:
     """Ask the user to fill in a form, or to visit an address, which is shown and never opened."""
     message = str(question.params.get("message") or "The agent asks:")
     if question.mode == "url":
         screen.show(Note(message, str(question.params.get("url", "")), "ask"))
         choices = (Choice("y", "I have been there", "accept", "good"), Choice("n", "No", "decline", "error"))
         visit = KeyQuestion("The agent wants you to open the address above.", choices, "decline")
-        return Filled("accept") if await screen.ask_key(visit) == "accept" else Filled("decline")
+        return ElicitationAnswer("accept") if await screen.ask_key(visit) == "accept" else ElicitationAnswer("decline")
     screen.show(Note(message, tone="ask"))
     content: dict[str, object] = {}
     for field in form_fields(question.params):
@@ -85,10 +85,10 @@ async def ask_elicitation(screen: Screen, question: Elicitation) -> Filled:
         text = await screen.ask_line(field.question())
         if text is None:
             screen.show(Note("Declined."))
-            return Filled("decline")
+            return ElicitationAnswer("decline")
         value = field.read(text)
         if value is not None:
             content[field.name] = value
     given = ", ".join(f"{name}: {value}" for name, value in content.items())
     screen.show(Note(f"You answered: {given or 'nothing'}"))
-    return Filled("accept", content)
+    return ElicitationAnswer("accept", content)

@@ -19,7 +19,7 @@ from holdfast.chat.line_screen import LineScreen
 from holdfast.chat.print_answer import print_answer
 from holdfast.errors import UsageError
 from holdfast.store.choice import default_path
-from holdfast.view.blocks import Note, Shown
+from holdfast.view.blocks import AgentContent, Note
 from holdfast.view.entries import Part
 from holdfast.view.safe_text import safe_text
 
@@ -70,7 +70,7 @@ async def _run_conversation(settings: ChatSettings, prompt: str | None, remark: 
                 screen.show(Note(remark))
             status = await conversation.run(screen)
             if command := conversation.resume_command():
-                screen.show(Note("To go on with this session:"), Shown(Part("code", command)))
+                screen.show(Note("To go on with this session:"), AgentContent(Part("code", command)))
     return status
 
 

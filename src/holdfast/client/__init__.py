@@ -24,7 +24,7 @@
 What the agent asks of us is refused unless `connect` is told otherwise:
 
 - ``permissions``: ``"deny"``, ``"allow"`` or ``async (session, Permission) -> option id | True | False | None``
-- ``questions``: ``async (session | None, Elicitation) -> dict | Filled | None`` (the form's content; None declines)
+- ``questions``: ``async (session | None, Elicitation) -> dict (a form's content) | ElicitationAnswer | None (no)``
 - ``files``: True for the session's own directories, or the directories that may be read and written instead
 - ``terminals``: True to run the agent's commands, in the session's directories, until the session ends
 - ``on_request``, ``on_notification``: functions for methods that are not of the protocol

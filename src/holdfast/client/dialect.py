@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.model import Elicitation, Event, Filled, Permission, PermissionOption, Update
+    from holdfast.model import Elicitation, ElicitationAnswer, Event, Permission, PermissionOption, Update
 
 
 class Lifting(Protocol):
@@ -49,7 +49,7 @@ class AskCodec(NamedTuple):
     read_permission: Callable[[Update], Permission]
     permission_answer: Callable[[PermissionOption | None], Update]
     read_elicitation: Callable[[Update], Elicitation]
-    elicitation_answer: Callable[[Filled], Update]
+    elicitation_answer: Callable[[ElicitationAnswer], Update]
 
 
 class Dialect(NamedTuple):

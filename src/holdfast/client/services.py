@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from holdfast.errors import FileMissing, FileRefused, InvalidParams, UsageError
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -31,7 +31,9 @@ log = logging.getLogger(__name__)
 Permissions: TypeAlias = (
     "Literal['deny', 'allow'] | Callable[[ClientSession, Permission], Awaitable[str | bool | None]]"
 )
-Questions: TypeAlias = "Callable[[ClientSession | None, Elicitation], Awaitable[dict[str, Any] | Filled | None]] | None"
+Questions: TypeAlias = (
+    "Callable[[ClientSession | None, Elicitation], Awaitable[dict[str, Any] | ElicitationAnswer | None]] | None"
+)
 OnRequest: TypeAlias = "Callable[[str, Any], Awaitable[object]] | None"
 OnNotification: TypeAlias = "Callable[[str, Any], Awaitable[None]] | None"
 
@@ -78,14 +80,14 @@ class Services:
             log.error("The answer to a permission request is none of the options (%s): %r", offered, answer)
         return question.chosen(answer)
 
-    async def answer_elicitation(self, session: ClientSession | None, question: Elicitation) -> Filled:
+    async def answer_elicitation(self, session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
         """Return the answer to a form or to an address that the user should visit."""
         if self.questions is None:
-            return Filled("decline")
+            return ElicitationAnswer("decline")
         answer = await _until_withdrawn(session, self.questions(session, question))
         if answer is None:
-            return Filled("decline")
-        return answer if isinstance(answer, Filled) else Filled("accept", answer)
+            return ElicitationAnswer("decline")
+        return answer if isinstance(answer, ElicitationAnswer) else ElicitationAnswer("accept", answer)
 
     async def read_file(self, session: ClientSession, params: ReadTextFile) -> dict[str, str]:
         """Read a file for the agent."""

@@ -196,7 +196,7 @@ class ClientSession:
                 self._state = event.update().get("state") or "idle"
             if tracker is None and not self._watchers:
                 continue
-            update = SessionUpdate(event.kind, event.key, event.body, event.plain)
+            update = SessionUpdate(event.kind, event.key, event.body, event.plain_text)
             if self._watchers:
                 self._tell_watchers(update)
             if tracker is not None:

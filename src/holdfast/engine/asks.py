@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.model import Filled, Permission
+from holdfast.model import ElicitationAnswer, Permission
 
 if TYPE_CHECKING:
     from holdfast.engine.session import Attachment, LiveSession
@@ -100,4 +100,8 @@ class _Ask:
 
 
 def _fits(question: Question, answer: Answer) -> bool:
-    return question.chosen(answer) is not None if isinstance(question, Permission) else isinstance(answer, Filled)
+    return (
+        question.chosen(answer) is not None
+        if isinstance(question, Permission)
+        else isinstance(answer, ElicitationAnswer)
+    )

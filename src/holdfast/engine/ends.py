@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 from holdfast.format import Line, lines_of, stored
-from holdfast.model import event_from, latest
+from holdfast.model import FINAL_STATUSES, event_from, latest
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
     from holdfast.model import Event, History, SessionState, TurnEnd, Update
-
-FINAL = frozenset({"completed", "failed", "cancelled"})
-"""The states of a tool call that is over."""
 
 
 def closing_events(history: History, *, status: str, complete: bool) -> list[Event]:
@@ -25,7 +22,7 @@ def closing_events(history: History, *, status: str, complete: bool) -> list[Eve
     events: list[Event] = []
     for entry in history:
         began_here = complete or "status" in entry.members or "title" in entry.members
-        if entry.entity == "tool_call_update" and began_here and entry.members.get("status") not in FINAL:
+        if entry.entity == "tool_call_update" and began_here and entry.members.get("status") not in FINAL_STATUSES:
             events.append(event_from({"sessionUpdate": "tool_call_update", "toolCallId": entry.key, "status": status}))
         elif entry.entity == "terminal_update" and not isinstance(entry.members.get("exitStatus"), dict):
             events.append(event_from({"sessionUpdate": "terminal_update", "terminalId": entry.key, "exitStatus": {}}))

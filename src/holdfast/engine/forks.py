@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.engine.ends import FINAL
+from holdfast.model import FINAL_STATUSES
 
 if TYPE_CHECKING:
     from holdfast.model import Entry, History
@@ -33,5 +33,5 @@ def _finished(entries: list[Entry]) -> list[Entry]:
 
 def _is_open(entry: Entry) -> bool:
     if entry.entity == "tool_call_update":
-        return entry.members.get("status") not in FINAL
+        return entry.members.get("status") not in FINAL_STATUSES
     return entry.entity == "terminal_update" and not isinstance(entry.members.get("exitStatus"), dict)

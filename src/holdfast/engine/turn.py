@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.engine.session import LiveSession
-    from holdfast.model import Answer, Happening, Question, StopReason, TurnEnd, Update
+    from holdfast.model import Answer, Question, StopReason, TurnEnd, TurnTrigger, Update
     from holdfast.store import TurnLog
 
 FLUSH_BYTES = 256 << 10
@@ -101,7 +101,7 @@ class Turn:
         if not self.running:
             raise TurnOver("This turn is over; nothing more can be said in it")
         self.history.apply(event)
-        if event.plain is None and event.rule.fold is Fold.STATE:
+        if event.plain_text is None and event.rule.fold is Fold.STATE:
             self.session.note(self.history.state[event.kind])
         if not self._pending:
             self._loop.call_soon(self._tick)
@@ -167,7 +167,7 @@ class Turn:
             return
         if not events:
             return
-        bodies = [it.body for it in events if it.plain is not None or it.rule.fold is not Fold.TRANSIENT]
+        bodies = [it.body for it in events if it.plain_text is not None or it.rule.fold is not Fold.TRANSIENT]
         if bodies and self._log is not None:
             bodies.append(b"")
             try:
@@ -262,9 +262,9 @@ class Turn:
         if not self.over.done():
             self.over.set_result(None)
 
-    def _enter(self, happening: Happening, state: str, first: Sequence[Event] = ()) -> None:
+    def _enter(self, trigger: TurnTrigger, state: str, first: Sequence[Event] = ()) -> None:
         before = self.phase
-        self.phase = next_phase(before, happening)
+        self.phase = next_phase(before, trigger)
         if self.phase is not before:
             self.session.show(first)
             self.emit_update({"sessionUpdate": "state_update", "state": state})

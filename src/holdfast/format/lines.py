@@ -12,12 +12,14 @@ Any other line is an update behind the mark OTHER; what cannot say it as it is h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from holdfast.model.events import event_from
+from holdfast.model.events import event_from, is_object
 from holdfast.model.history import History
+from holdfast.model.kinds import DAMAGED
+from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,11 +36,6 @@ _MARKED_CALL = b'{"sessionUpdate":"tool_call\x03"'
 _PLAIN_CALL = frozenset(
     {"sessionUpdate", "toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput"}
 )
-_PLAIN_KINDS = frozenset(
-    {"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
-)
-_PLAIN_STATUS = frozenset({"completed", "failed"})
-"""Of a call that goes on a reader has to know what it has shown so far, so that one is decoded (B12)."""
 
 _SAID = (
     *(b'"user_message\x01', b'"agent_message\x01'),
@@ -98,9 +95,15 @@ def fold(lines: Iterable[bytes], *, complete: bool = True) -> History:
 
 
 def event_in(line: bytes) -> Event:
-    """Give the event of a line."""
+    """Return the event of a line. For a line that holds no update it is an entry that says so (P11)."""
     encoded = updates_in(line)
-    return event_from(msgspec.json.decode(encoded), encoded)
+    try:
+        update: object = msgspec.json.decode(encoded)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        return event_from({"sessionUpdate": DAMAGED, "lines": 1, "reason": str(e)})
+    if not is_object(update) or not isinstance(update.get("sessionUpdate"), str):
+        return event_from({"sessionUpdate": DAMAGED, "lines": 1, "reason": "It is no update of a session"})
+    return event_from(update, encoded)
 
 
 def searchable(lines: Iterable[bytes]) -> str:
@@ -117,13 +120,19 @@ def searchable_text(entry: Entry) -> str:
 
 def is_plain(update: Update) -> bool:
     """Say whether marks are all that an update needs."""
-    kind = update["sessionUpdate"]
+    kind: str = update["sessionUpdate"]
+    content: Any = update.get("content")
     if kind == "tool_call_update":
         return (
             isinstance(update.get("title"), str)
-            and update.get("kind", "other") in _PLAIN_KINDS
-            and update.get("status") in _PLAIN_STATUS
-            and all(it.get("type") == "content" for it in update.get("content") or ())
+            and _is_one_of(update.get("kind", "other"), TOOL_KINDS)
+            and _is_one_of(update.get("status"), V1_FINAL_STATUSES)  # for another one readers need its past (B12)
+            and (content is None or isinstance(content, list))
+            and all(is_object(item) and item.get("type") == "content" for item in cast("list[Any]", content or ()))
             and update.keys() <= _PLAIN_CALL
         )
-    return kind in _MESSAGES and len(update) == 3 and len(update.get("content") or ()) == 1
+    return kind in _MESSAGES and len(update) == 3 and isinstance(content, list) and len(cast("list[Any]", content)) == 1
+
+
+def _is_one_of(value: object, words: frozenset[str]) -> bool:
+    return isinstance(value, str) and value in words

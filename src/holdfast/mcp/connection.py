@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.sdk_client import SdkClient
     from holdfast.mcp.servers import Server
     from holdfast.mcp.types import McpLimits, Progress, State, ToolResult
-    from holdfast.model import Elicitation, Filled
+    from holdfast.model import Elicitation, ElicitationAnswer
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class SessionAccess(NamedTuple):
 
     cwd: str
     roots: Callable[[], Sequence[str]]
-    elicit: Callable[[Elicitation], Awaitable[Filled | None]]
+    elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer | None]]
     """Asks the user; returns None where there is no answer."""
     modes: Callable[[], Collection[str]]
     """Returns how the user can be asked now: `form`, `url`."""

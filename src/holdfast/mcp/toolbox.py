@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.sdk_client import SdkClient
     from holdfast.mcp.servers import Server
     from holdfast.mcp.types import Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
-    from holdfast.model import Elicitation, Filled
+    from holdfast.model import Elicitation, ElicitationAnswer
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Toolbox:
         *,
         cwd: str,
         roots: Callable[[], Sequence[str]],
-        elicit: Callable[[Elicitation], Awaitable[Filled | None]] | None = None,
+        elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer | None]] | None = None,
         modes: Callable[[], Collection[str]] = lambda: ("form", "url"),
         on_failure: Callable[[ServerStatus], None] | None = None,
         limits: McpLimits | None = None,
@@ -181,4 +181,4 @@ class Toolbox:
 def _ignore(_: ServerStatus) -> None: ...
 
 
-async def _ask_nobody(_: Elicitation) -> Filled | None: ...
+async def _ask_nobody(_: Elicitation) -> ElicitationAnswer | None: ...

@@ -5,30 +5,40 @@ terminals…) in the order of their first appearance; `RULES` says how each kind
 the newest protocol version's updates, a superset: what a surface does not know survives untouched.
 """
 
-from holdfast.model.asks import ALLOW_OR_REJECT, Answer, Elicitation, Filled, Permission, PermissionOption, Question
-from holdfast.model.checks import check_update
+from holdfast.model.asks import (
+    ALLOW_OR_REJECT,
+    Answer,
+    Elicitation,
+    ElicitationAnswer,
+    Permission,
+    PermissionOption,
+    Question,
+)
+from holdfast.model.checks import check_update, checked_event, checked_stop_reason
 from holdfast.model.content import checked_prompt
-from holdfast.model.events import Event, Update, event_from, in_one_line, text_event
+from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
-from holdfast.model.lifecycle import Happening, Phase, StopReason, TurnEnd, next_phase
+from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, TurnTrigger, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
 from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, checked_roots, title_from
+from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, ToolKind, ToolStatus
 
 __all__ = [
     "ALLOW_OR_REJECT",
+    "FINAL_STATUSES",
     "RULES",
+    "TOOL_KINDS",
     "Answer",
     "ArchiveFilter",
     "Choice",
     "ChoiceGroup",
     "Elicitation",
+    "ElicitationAnswer",
     "Entry",
     "Event",
-    "Filled",
     "Fold",
-    "Happening",
     "History",
     "Option",
     "OptionValue",
@@ -42,14 +52,20 @@ __all__ = [
     "SessionState",
     "StopReason",
     "Terminal",
+    "ToolKind",
+    "ToolStatus",
     "TurnEnd",
+    "TurnTrigger",
     "Update",
     "check_update",
+    "checked_event",
     "checked_prompt",
     "checked_roots",
+    "checked_stop_reason",
     "checked_value",
     "event_from",
     "in_one_line",
+    "is_object",
     "latest",
     "new_id",
     "new_session_id",
@@ -57,4 +73,5 @@ __all__ = [
     "options_update",
     "text_event",
     "title_from",
+    "without_lone_surrogates",
 ]

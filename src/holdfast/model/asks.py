@@ -10,7 +10,7 @@ PermissionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once",
 
 
 class PermissionOption(msgspec.Struct, frozen=True):
-    """One answer the user may give to a permission question."""
+    """One of the answers that a permission question offers."""
 
     id: str
     name: str
@@ -26,10 +26,10 @@ ALLOW_OR_REJECT = (
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """Asks whether the agent may do something.
+    """A question whether the agent may do something.
 
-    `call` is what is known of the tool call it is about, empty where it is about none; `subject` names what is
-    remembered.
+    `call` has the members of the tool call that the question is about; it is empty where there is none. `subject` is
+    the name under which an answer given for ever is remembered.
     """
 
     title: str
@@ -38,12 +38,12 @@ class Permission(msgspec.Struct, frozen=True):
     subject: str | None = None
 
     def chosen(self, answer: object) -> PermissionOption | None:
-        """Find the option an answer names: anything but the id of an offered option is no answer."""
-        return next((it for it in self.options if it.id == answer), None)
+        """Return the option that an answer names, None where it is not the id of an offered option."""
+        return next((option for option in self.options if option.id == answer), None)
 
 
 class Elicitation(msgspec.Struct, frozen=True):
-    """Please fill in this form, or go to this address. `params` is the request without the session's id."""
+    """A request to fill in a form or to visit an address. `params` are those of the request, without the session id."""
 
     mode: Literal["form", "url"]
     params: dict[str, Any]
@@ -52,12 +52,12 @@ class Elicitation(msgspec.Struct, frozen=True):
 Question: TypeAlias = Permission | Elicitation
 
 
-class Filled(msgspec.Struct, frozen=True):
+class ElicitationAnswer(msgspec.Struct, frozen=True):
     """The answer to an elicitation."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 
 
-Answer: TypeAlias = str | Filled | None
-"""The id of a permission option, or a filled-in form; None where nobody answered."""
+Answer: TypeAlias = str | ElicitationAnswer | None
+"""The id of a permission option, or the answer to an elicitation; None where nobody answered."""

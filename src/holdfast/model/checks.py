@@ -1,26 +1,48 @@
-"""Whether an update can become part of a history: the least that must hold before it is made an event.
+"""Whether an update may become an event: two checks, for two sources.
 
-This is for what agent code says; a surface checks what it lifts by the shapes of its protocol version. What was stored
-has passed one or the other.
+`check_update` asks the least that a history needs. Surfaces use it after their own shapes, and so does whoever reads a
+file: what other agents said is kept even where it is odd. `checked_event` is for agent code, which can still be
+corrected: a known kind must be complete and its words known, as the newest protocol version wants it. Kinds, types and
+members that nobody knows pass, and so do words that begin with `_`.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import msgspec
 
 from holdfast.errors import UsageError
+from holdfast.model import shapes
+from holdfast.model.events import event_from, is_object
 from holdfast.model.kinds import RULES, Fold
+from holdfast.model.lifecycle import StopReason
+from holdfast.model.tool_calls import TOOL_KINDS, TOOL_STATUSES
 
 if TYPE_CHECKING:
-    from holdfast.model.events import Update
+    from collections.abc import Set as AbstractSet
+
+    from holdfast.model.events import Event, Update
 
 _MEMBERS: dict[str, type] = {"status": str, "kind": str, "title": str, "exitStatus": dict, "_meta": dict}
 """What these members must be in every kind that folds, where they are there and not null."""
 
+_WORDS: dict[str, dict[str, AbstractSet[str]]] = {
+    "tool_call_update": {"kind": TOOL_KINDS, "status": TOOL_STATUSES},
+    "compaction_update": {"status": frozenset({"in_progress", "completed", "failed", "cancelled"})},
+    "notice": {"severity": frozenset({"info", "warning", "error"})},
+    "state_update": {"state": frozenset({"running", "idle", "requires_action", "unknown"})},
+    "plan_entry": {
+        "status": frozenset({"pending", "in_progress", "completed", "cancelled"}),
+        "priority": frozenset({"high", "medium", "low"}),
+    },
+}
+"""By kind, the members whose values are words of the protocol."""
+
 
 def check_update(update: Update) -> None:
-    """Refuse an update that no history could hold, and say what is wrong with it."""
+    """Raise `UsageError` for an update that no history can hold."""
     kind: Any = update.get("sessionUpdate")
     if not isinstance(kind, str):
         raise UsageError("an update must say what it is: a string as `sessionUpdate`")
@@ -71,3 +93,82 @@ def _check_data(kind: str, data: Any) -> None:
 def _expect(holds: bool, kind: str, rule: str) -> None:  # noqa: FBT001
     if not holds:
         raise UsageError(f"{kind}: {rule}")
+
+
+# What agent code says
+
+
+def checked_event(update: Update) -> Event:
+    """Return the event of an update that agent code wants to say; raise `UsageError` where it is malformed."""
+    kind: Any = update.get("sessionUpdate")
+    if not isinstance(kind, str):
+        raise UsageError("an update must say what it is: a string as `sessionUpdate`")
+    shape = shapes.UPDATES.get(kind)
+    if shape is not None:
+        _check_shape(kind, update, shape)
+        _check_words(kind, kind, update)
+        _check_content(kind, update)
+    return event_from(update)
+
+
+def checked_stop_reason(reason: object) -> StopReason:
+    """Return why a turn ends; raise `UsageError` for a reason that the protocol does not know."""
+    known = get_args(StopReason)
+    if not isinstance(reason, str) or (reason not in known and not reason.startswith("_")):
+        raise UsageError(f"a turn cannot end with {reason!r}; it can end with {', '.join(known)}")
+    return cast("StopReason", reason)
+
+
+def _check_shape(where: str, value: Any, shape: type) -> None:
+    try:
+        msgspec.convert(value, shape)
+    except msgspec.ValidationError as e:
+        raise UsageError(f"{where}: {e}") from None
+
+
+def _check_words(where: str, kind: str, members: Update) -> None:
+    for name, known in _WORDS.get(kind, {}).items():
+        word: Any = members.get(name)
+        if word is not None and word not in known and not word.startswith("_"):
+            raise UsageError(f"{where}: `{name}` cannot be {word!r}; it can be {', '.join(sorted(known))}")
+
+
+def _check_content(kind: str, update: Update) -> None:
+    """Check what is inside the lists and objects of an update, by the type that each names."""
+    match kind:
+        case "tool_call_update":
+            for item in update.get("content") or ():
+                _check_typed(f"{kind}: `content`", item, shapes.TOOL_CONTENT)
+        case "tool_call_content_chunk":
+            _check_typed(f"{kind}: `content`", update["content"], shapes.TOOL_CONTENT)
+        case "plan_update":
+            _expect(isinstance(update["plan"].get("planId"), str), kind, "`planId` must be a string")
+            _check_typed(f"{kind}: `plan`", update["plan"], shapes.PLANS)
+            for entry in update["plan"].get("entries") or () if update["plan"]["type"] == "items" else ():
+                _check_words(f"{kind}: `entries`", "plan_entry", entry)
+        case "terminal_output_chunk":
+            _check_data(kind, update["data"])
+        case "terminal_update":
+            _check_output(kind, update.get("output"))
+        case _:
+            _check_blocks(kind, update)
+
+
+def _check_blocks(kind: str, update: Update) -> None:
+    rule = RULES[kind]
+    if rule.item:
+        _check_typed(f"{kind}: `{rule.item}`", update[rule.item], shapes.BLOCKS)
+    elif rule.items:
+        for block in update.get(rule.items) or ():
+            _check_typed(f"{kind}: `{rule.items}`", block, shapes.BLOCKS)
+
+
+def _check_typed(where: str, item: Any, known: dict[str, type]) -> None:
+    """Check an object by the shape of its type. One of a type that nobody knows passes."""
+    type_: Any = item.get("type")
+    if not isinstance(type_, str):
+        raise UsageError(f"{where} must say what it is: a string as `type`")
+    if (shape := known.get(type_)) is not None:
+        _check_shape(f"{where}: {type_}", item, shape)
+    if type_ == "content" and known is shapes.TOOL_CONTENT and is_object(item):
+        _check_typed(where, item["content"], shapes.BLOCKS)

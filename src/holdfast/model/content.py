@@ -19,7 +19,7 @@ class Text(msgspec.Struct, tag_field="type", tag="text"):
 
 
 class ResourceLink(msgspec.Struct, tag_field="type", tag="resource_link"):
-    """Something the agent can look up."""
+    """The address of something that the agent can read."""
 
     name: str
     uri: str
@@ -33,14 +33,14 @@ class Image(msgspec.Struct, tag_field="type", tag="image", rename="camel"):
 
 
 class Audio(msgspec.Struct, tag_field="type", tag="audio", rename="camel"):
-    """A sound, as base64."""
+    """Audio, as base64."""
 
     data: str
     mime_type: str
 
 
 class ResourceContents(msgspec.Struct):
-    """A resource with what is in it: text, or base64."""
+    """The content of a resource: text, or base64."""
 
     uri: str
     text: str | msgspec.UnsetType = msgspec.UNSET
@@ -52,7 +52,7 @@ class ResourceContents(msgspec.Struct):
 
 
 class EmbeddedResource(msgspec.Struct, tag_field="type", tag="resource"):
-    """Something the agent need not look up."""
+    """A resource that comes with its content."""
 
     resource: ResourceContents
 
@@ -60,10 +60,11 @@ class EmbeddedResource(msgspec.Struct, tag_field="type", tag="resource"):
 Block = Text | ResourceLink | Image | Audio | EmbeddedResource
 
 ALWAYS = frozenset({"text", "resource_link"})
+"""What every agent accepts in a prompt."""
 
 
 def checked_prompt(blocks: Sequence[dict[str, Any]], accepts: Collection[str]) -> Sequence[dict[str, Any]]:
-    """Check the content of a prompt; refuse what the agent has not said it accepts."""
+    """Return the content of a prompt; raise `InvalidParams` where a block is malformed or not in `accepts`."""
     if not blocks:
         raise InvalidParams("A prompt must not be empty")
     for block in blocks:

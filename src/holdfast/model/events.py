@@ -2,15 +2,19 @@
 
 Its body is what the journal stores and, in the newest protocol version, what is sent; nobody encodes it again. The
 fold looks inside only where it must: the text of a plain text chunk, by far the most frequent event, travels beside it.
+
+Lone surrogates, which UTF-8 cannot hold, are replaced by U+FFFD here (A2).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import msgspec
 
-from holdfast.model.kinds import OPAQUE, RULES
+from holdfast.errors import UsageError
+from holdfast.model.kinds import MESSAGE_CHUNKS, OPAQUE, RULES
 
 if TYPE_CHECKING:
     from holdfast.model.kinds import Rule
@@ -19,13 +23,18 @@ Update: TypeAlias = dict[str, Any]
 """The JSON object of an event: `sessionUpdate` names its kind."""
 
 
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One thing that happened. `plain` is set for a chunk that is nothing but text, and holds it."""
+    """One thing that happened. `plain_text` is the text of a chunk that is nothing but text, None for anything else."""
 
     kind: str
     key: str
     body: bytes
-    plain: str | None = None
+    plain_text: str | None = None
 
     @property
     def rule(self) -> Rule:
@@ -34,11 +43,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str | None:
-        """The text of a piece of a message or a thought; None where it is anything else."""
-        if self.plain is not None or self.rule.item != "content" or self.rule.key != "messageId":
-            return self.plain
-        content = self.update()["content"]
-        return content.get("text") if content.get("type") == "text" else None
+        """The text of a chunk of a message or a thought; None for anything else."""
+        if self.plain_text is not None or self.kind not in MESSAGE_CHUNKS:
+            return self.plain_text
+        return _text_of(self.update().get("content"))
 
     def update(self) -> Update:
         """Decode the body."""
@@ -55,33 +63,83 @@ class _TextChunk(msgspec.Struct, rename="camel", gc=False):
     content: _Text
 
 
-_encode = msgspec.json.Encoder().encode
+def _as_json(value: object) -> object:
+    """Return what JSON has for a value that the encoder does not know: subclasses of str, and mappings."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_as_json).encode
 
 
 def text_event(kind: str, key: str, text: str) -> Event:
-    """Make a chunk of plain text for a message or a thought."""
-    return Event(kind, key, _encode(_TextChunk(kind, key, _Text(text))), text)
+    """Return the event of a chunk of plain text; raise `UsageError` where `text` is no string."""
+    if type(text) is not str:
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (what agent code says is unknown)
+            raise UsageError(f"text must be a string, not {type(text).__name__}")
+        text = str.__str__(text)
+    try:
+        body = _encode(_TextChunk(kind, key, _Text(text)))
+    except UnicodeEncodeError:
+        text = without_lone_surrogates(text)
+        body = _encode(_TextChunk(kind, key, _Text(text)))
+    return Event(kind, key, body, text)
 
 
 def event_from(update: Update, body: bytes | None = None) -> Event:
-    """Make an event of an update, given as an object and, where it arrived encoded on one line, as it was encoded."""
+    """Return the event of an update; `body` is the update as it arrived encoded, where it did.
+
+    Raise `UsageError` where it cannot be encoded. Whether it is well formed is not looked at here.
+    """
+    if body is not None:
+        body = in_one_line(body)
+    else:
+        try:
+            body = _encode(update)
+        except UnicodeEncodeError:
+            update = without_lone_surrogates(update)
+            body = _encode(update)
+        except (TypeError, RecursionError) as e:
+            raise UsageError(f"{update.get('sessionUpdate')} cannot be written as JSON: {e}") from None
     kind = update["sessionUpdate"]
     rule = RULES.get(kind, OPAQUE)
-    key = key_of(update, rule)
     plain = None
-    if rule.item == "content" and rule.key == "messageId" and len(update) == 3:
-        content = update["content"]
-        if content.get("type") == "text" and len(content) == 2:
-            plain = content["text"]
-    return Event(kind, key, _encode(update) if body is None else in_one_line(body), plain)
+    if kind in MESSAGE_CHUNKS and len(update) == 3:
+        content: Any = update.get("content")
+        if is_object(content) and len(content) == 2:
+            plain = _text_of(content)
+    return Event(kind, key_of(update, rule), body, plain)
+
+
+def without_lone_surrogates(value: Any) -> Any:
+    """Return a value whose texts can be encoded: each lone surrogate in them becomes U+FFFD, a pair its character."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, Mapping):
+        members = cast("Mapping[Any, Any]", value).items()
+        return {without_lone_surrogates(name): without_lone_surrogates(member) for name, member in members}
+    if isinstance(value, list | tuple):
+        return [without_lone_surrogates(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def in_one_line(body: bytes) -> bytes:
-    """Write JSON that may have been laid out for readers so that it is one line."""
+    """Return JSON without line breaks, as it is where it has none."""
     return msgspec.json.format(body, indent=-1) if b"\n" in body else body
 
 
 def key_of(update: Update, rule: Rule) -> str:
-    """Find what identifies the entry an update is about; empty where it is about none."""
-    holder = update["plan"] if update["sessionUpdate"] == "plan_update" else update
-    return str(holder.get(rule.key, "")) if rule.key else ""
+    """Return the key of the entry that an update is about, an empty text where it is about none."""
+    if not rule.key:
+        return ""
+    holder: Any = update.get("plan") if update["sessionUpdate"] == "plan_update" else update
+    return str(holder.get(rule.key, "")) if is_object(holder) else ""
+
+
+def _text_of(block: Any) -> str | None:
+    """Return the text of a text block, None for anything else."""
+    text = block.get("text") if is_object(block) and block.get("type") == "text" else None
+    return text if isinstance(text, str) else None

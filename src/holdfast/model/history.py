@@ -6,14 +6,18 @@ as something to append, never as the whole, unless it is told that every entry b
 
 What every history of the same events agrees on: neighbouring blocks of plain text are one block, and a cleared member
 is as good as one that never was.
+
+What is folded was checked when it was made, but a stored history may be damaged or written by a version that checked
+less. So no update makes the fold fail: what is not shaped as its kind wants is kept as it is, for people to see (P11).
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.model.events import is_object
 from holdfast.model.kinds import CHUNK_OF, RULES, Fold
 
 if TYPE_CHECKING:
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Entry:
-    """One thing in the conversation: a message, a tool call, a plan."""
+    """One part of the conversation: a message, a tool call, a plan."""
 
     __slots__ = ("_texts", "entity", "extras", "items", "key", "members", "meta_cleared", "whole")
 
@@ -32,15 +36,15 @@ class Entry:
         self.entity = entity
         self.key = key
         self.members: Update = {}
-        """All it has but its key and its list of items."""
+        """Everything but its key and its list of items."""
         self.items: list[Any] | None = None
-        """Its list of items, as the content of a message; None where nothing was said about it."""
+        """Its list of items, as the content of a message; None where no update has named it."""
         self.extras: dict[int, Update] = {}
-        """What came along with single items, as the `_meta` of a chunk, by the item's position."""
+        """Further members of single chunks, as their `_meta`, by the position of the item they brought."""
         self.whole = whole
-        """Whether the list is all there is, or only what is to be appended to what came before."""
+        """Whether the list is all there is; otherwise it is to be appended to what came before."""
         self.meta_cleared = False
-        """Whether metadata that came before are to be cleared before those in `members` are put in."""
+        """Whether earlier metadata are to be cleared before those in `members` are set."""
         self._texts: list[str] = []  # plain text that is still to be joined to the list
 
     def append_text(self, text: str) -> None:
@@ -48,7 +52,7 @@ class Entry:
         self._texts.append(text)
 
     def append(self, item: Any, extra: Update) -> None:
-        """Append an item to the list, and what came along with it."""
+        """Append an item to the list, with the further members of its chunk."""
         if not extra and _is_plain_text(item):
             self._texts.append(item["text"])
             return
@@ -60,34 +64,35 @@ class Entry:
         self.items.append(item)
 
     def replace(self, value: Any) -> None:
-        """Put a whole list in the place of the old one; null clears it."""
+        """Replace the whole list; None clears it."""
         self._texts.clear()
         self.extras.clear()
         self.items = []
         self.whole = True
-        for item in value or ():
+        if value is None:
+            return
+        for item in cast("list[Any]", value) if isinstance(value, list | tuple) else [value]:
             self.append(item, {})
 
     def content(self) -> list[Any]:
-        """Get the list of items."""
+        """Return the list of items."""
         self._settle()
         return [] if self.items is None else self.items
 
     def blocks(self) -> Iterator[Any]:
-        """Give the items as one reads them: text whose pieces came each with something of its own is one text."""
+        """Yield the items as people read them: neighbouring texts are one text, whatever members their chunks had."""
         for is_text, group in groupby(self.content(), key=_is_text):
             if is_text:
-                yield {"type": "text", "text": "".join(it["text"] for it in group)}
+                yield {"type": "text", "text": "".join(item["text"] for item in group)}
             else:
                 yield from group
 
     def text(self) -> str:
-        """Get all that is plain text in it, for search and for reading."""
-        found = (it["content"] if it.get("type") == "content" else it for it in self.blocks())
-        return "\n".join(it["text"] for it in found if it.get("type") == "text")
+        """Return all plain text in it, for search and for reading."""
+        return "\n".join(block["text"] for block in map(_content_block, self.blocks()) if _is_text(block))
 
     def updates(self) -> Iterator[Update]:
-        """Give the updates that make this entry again: a single one, but for rare cases."""
+        """Yield the updates that make this entry again: one, but for rare cases."""
         self._settle()
         rule = RULES.get(self.entity)
         if rule is None or rule.fold is Fold.REPLACE:
@@ -140,36 +145,48 @@ class Terminal(Entry):
         self._about: Update = {}  # what the object has besides its data
 
     def append(self, item: Any, extra: Update) -> None:
-        """Append a piece of output. What came along with it is let go: pieces do not stay apart."""
+        """Append a piece of output. Further members of its chunk are dropped: pieces do not stay apart."""
         del extra
         if self.items is None:
             self.items = []
         self.items.append(item)
 
     def replace(self, value: Any) -> None:
-        """Put a whole output in the place of the old one."""
+        """Replace the whole output; None clears it."""
         self.whole = True
-        self._about = {} if value is None else {k: v for k, v in value.items() if k != "data"}
-        self.items = [] if value is None else [value["data"]]
+        output = value if is_object(value) else {"data": value}
+        self._about = {name: member for name, member in output.items() if name != "data"}
+        self.items = [] if output.get("data") is None else [output["data"]]
 
     def text(self) -> str:
-        """Get nothing: what a terminal printed is not something that was said."""
+        """Return an empty text: the output of a terminal is not something that was said."""
         return ""
 
     def output(self) -> bytes:
-        """Get what it printed."""
-        return b"".join(b64decode(piece) for piece in self.items or ())
+        """Return what it printed; a piece that cannot be decoded is shown as U+FFFD."""
+        return b"".join(map(_decoded, self.items or ()))
+
+    def last_output(self, limit: int) -> bytes:
+        """Return about the last `limit` bytes of what it printed, without decoding the rest."""
+        pieces: list[bytes] = []
+        for piece in reversed(self.items or ()):
+            if limit <= 0:
+                break
+            end = piece[-(limit * 4 // 3 + 4) // 4 * 4 :] if isinstance(piece, str) else piece
+            pieces.append(_decoded(end))
+            limit -= len(pieces[-1])
+        return b"".join(reversed(pieces))
 
     def _list(self) -> object:
         return {"data": "".join(self.items or ()), **self._about}
 
     def _settle(self) -> None:
-        if self.items is not None and len(self.items) > 1:
+        if self.items and (len(self.items) > 1 or not isinstance(self.items[0], str)):
             self.items = [b64encode(self.output()).decode()]
 
 
 class History:
-    """Entries in the order of their first appearance, and the latest of each thing that only has a latest."""
+    """Entries in the order of their first appearance, and the latest update of each kind about the session itself."""
 
     __slots__ = ("_complete", "_entries", "_kept", "state")
 
@@ -187,14 +204,14 @@ class History:
         return len(self._entries)
 
     def get(self, entity: str, key: str) -> Entry | None:
-        """Find an entry."""
+        """Return an entry, None where there is no such."""
         return self._entries.get((entity, key))
 
     def apply(self, event: Event) -> None:
         """Fold one event in."""
         rule = event.rule
-        if event.plain is not None:
-            self._entry(rule.entity, event.key).append_text(event.plain)
+        if event.plain_text is not None:
+            self._entry(rule.entity, event.key).append_text(event.plain_text)
             return
         match rule.fold:
             case Fold.TRANSIENT:
@@ -203,8 +220,9 @@ class History:
                 self.state[event.kind] = latest(self.state.get(event.kind), event.update())
             case Fold.APPEND:
                 update = event.update()
-                item = update.pop(rule.item)
-                del update["sessionUpdate"], update[rule.key]
+                item = update.pop(rule.item, None)
+                del update["sessionUpdate"]
+                update.pop(rule.key, None)
                 if "_meta" in update and update["_meta"] is None:
                     del update["_meta"]  # of a chunk, null is as good as none
                 self._entry(rule.entity, event.key).append(item, update)
@@ -220,7 +238,7 @@ class History:
                 self._keep(event)
 
     def updates(self) -> Iterator[Update]:
-        """Give the updates that make this history again."""
+        """Yield the updates that make this history again."""
         for entry in self:
             yield from entry.updates()
 
@@ -234,7 +252,8 @@ class History:
     def _patch(self, event: Event, rule: Rule) -> None:
         update = event.update()
         entry = self._entry(rule.entity, event.key)
-        del update["sessionUpdate"], update[rule.key]
+        del update["sessionUpdate"]
+        update.pop(rule.key, None)
         if rule.items and rule.items in update:
             entry.replace(update.pop(rule.items))
         if "_meta" in update:
@@ -251,7 +270,7 @@ class History:
             entry.members.pop("_meta", None)
             entry.meta_cleared = not self._complete
             return
-        merged = {**entry.members.get("_meta", {}), **patch}
+        merged = _merged(entry.members.get("_meta"), patch)
         keep_nulls = not self._complete and not entry.meta_cleared
         entry.members["_meta"] = merged if keep_nulls else {k: v for k, v in merged.items() if v is not None}
 
@@ -261,14 +280,14 @@ class History:
 
 
 def latest(before: Update | None, update: Update) -> Update:
-    """Say what is known of the session itself after an update about it, where that is more than the update says."""
+    """Return what is known of the session itself after an update: what is in it, and of `before` what it leaves out."""
     if before is None:
         return update
     match update["sessionUpdate"]:
         case "session_info_update":
             merged = {**before, **update}
             if before.get("_meta") and update.get("_meta"):
-                merged["_meta"] = {**before["_meta"], **update["_meta"]}
+                merged["_meta"] = _merged(before["_meta"], update["_meta"])
             return merged
         case "usage_update" if "cost" in before:
             return {"cost": before["cost"], **update}
@@ -276,9 +295,26 @@ def latest(before: Update | None, update: Update) -> Update:
             return update
 
 
+def _merged(before: Any, patch: Any) -> Update:
+    """Patch metadata key by key. What is no object has no keys, and counts as none."""
+    return {name: value for members in (before, patch) if is_object(members) for name, value in members.items()}
+
+
+def _content_block(item: Any) -> Any:
+    """Return the content block in an item of a tool call; any other item is one itself."""
+    return item.get("content") if is_object(item) and item.get("type") == "content" else item
+
+
 def _is_text(item: Any) -> bool:
-    return item.get("type") == "text" and isinstance(item.get("text"), str)
+    return is_object(item) and item.get("type") == "text" and isinstance(item.get("text"), str)
 
 
 def _is_plain_text(item: Any) -> bool:
-    return item.get("type") == "text" and len(item) == 2
+    return _is_text(item) and len(item) == 2
+
+
+def _decoded(piece: Any) -> bytes:
+    try:
+        return b64decode(piece)
+    except (TypeError, ValueError):
+        return "\ufffd".encode()

@@ -71,5 +71,17 @@ RULES: dict[str, Rule] = {
 CHUNK_OF = {rule.entity: kind for kind, rule in RULES.items() if rule.fold is Fold.APPEND}
 """The kind of event that appends one item to an entity's list."""
 
+MESSAGE_CHUNKS = frozenset(kind for kind, rule in RULES.items() if kind != rule.entity and rule.key == "messageId")
+"""The kinds that append to a message or a thought."""
+
 REMEMBERED = "_holdfast/permission"
-"""The kind of a line in the log of a turn that tells of an answer given for ever. It is no part of the conversation."""
+"""The kind of a log line that holds a permission answer given for ever. It is not part of the conversation."""
+
+TURN_END = "_holdfast/turn_end"
+"""The kind of the entry that says how a turn ended, where it did not end well: members `reason`, `error`."""
+
+DAMAGED = "_holdfast/damaged"
+"""The kind of an entry in the place of stored lines that cannot be read (P11): members `lines` (how many), `reason`."""
+
+HAND_OVER = "_holdfast/hand_over"
+"""The kind of the entry where the user gave the session to another agent (F2): members `from`, `to`."""

@@ -1,7 +1,7 @@
-"""The life of a turn, as a table.
+"""The phases of a turn, as a table.
 
-A turn waits for its place, runs, may stop to wait for the user any number of times, and ends exactly once. What is not
-in the table cannot happen; to try it is a mistake in the engine.
+A turn waits for its place, runs, may stop to wait for the user any number of times, and ends exactly once. A step that
+is not in the table is a mistake in the engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ StopReason: TypeAlias = Literal[
 
 
 class Phase(Enum):
-    """Where a turn is."""
+    """What a turn is doing."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -26,9 +26,10 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-Happening: TypeAlias = Literal["start", "ask", "answer", "end"]
+TurnTrigger: TypeAlias = Literal["start", "ask", "answer", "end"]
+"""What moves a turn from one phase to the next."""
 
-TRANSITIONS: dict[tuple[Phase, Happening], Phase] = {
+TRANSITIONS: dict[tuple[Phase, TurnTrigger], Phase] = {
     (Phase.WAITING, "start"): Phase.RUNNING,
     (Phase.WAITING, "end"): Phase.ENDED,  # cancelled before it began
     (Phase.RUNNING, "ask"): Phase.ASKING,
@@ -39,12 +40,12 @@ TRANSITIONS: dict[tuple[Phase, Happening], Phase] = {
 }
 
 
-def next_phase(phase: Phase, happening: Happening) -> Phase:
-    """Look up what follows."""
+def next_phase(phase: Phase, trigger: TurnTrigger) -> Phase:
+    """Return the phase that follows; raise AssertionError where the table has none."""
     try:
-        return TRANSITIONS[phase, happening]
+        return TRANSITIONS[phase, trigger]
     except KeyError:
-        raise AssertionError(f"a turn that is {phase.value} cannot {happening}") from None
+        raise AssertionError(f"a turn that is {phase.value} cannot {trigger}") from None
 
 
 class TurnEnd(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -33,7 +33,7 @@ class ChoiceGroup(msgspec.Struct, frozen=True):
 
 
 class Option(msgspec.Struct, frozen=True):
-    """Something the user can set for a session; without choices it is a switch, on or off."""
+    """Something the user can set for a session. One without choices is a switch: true or false."""
 
     id: str
     name: str
@@ -44,56 +44,57 @@ class Option(msgspec.Struct, frozen=True):
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is on or off."""
+        """Whether it is a switch."""
         return isinstance(self.default, bool)
 
     def values(self) -> Iterator[str]:
-        """Give every value it can have."""
-        for it in self.choices:
-            if isinstance(it, Choice):
-                yield it.value
+        """Yield every value it can have."""
+        for choice in self.choices:
+            if isinstance(choice, Choice):
+                yield choice.value
             else:
-                yield from (choice.value for choice in it.choices)
+                yield from (inner.value for inner in choice.choices)
 
     def accepts(self, value: object) -> bool:
-        """Say whether it can have that value."""
+        """Return whether it can have a value."""
         return isinstance(value, bool) if self.is_switch else value in tuple(self.values())
 
 
 def options_update(options: tuple[Option, ...], values: Mapping[str, OptionValue]) -> Update:
-    """Tell all options and their values, as an update."""
+    """Return the update that tells all options and their values."""
     return {
         "sessionUpdate": "config_option_update",
-        "configOptions": [_described(it, values.get(it.id, it.default)) for it in options],
+        "configOptions": [_described(option, values.get(option.id, option.default)) for option in options],
     }
 
 
 def _described(option: Option, value: OptionValue) -> Update:
-    about: Update = {"configId": option.id, "name": option.name, "type": "boolean", "currentValue": value}
+    described: Update = {"configId": option.id, "name": option.name, "type": "boolean", "currentValue": value}
     if not option.is_switch:
-        about["type"] = "select"
-        about["options"] = [_described_choice(it) for it in option.choices]
+        described["type"] = "select"
+        described["options"] = [_described_choice(choice) for choice in option.choices]
     if option.category is not None:
-        about["category"] = option.category
+        described["category"] = option.category
     if option.description is not None:
-        about["description"] = option.description
-    return about
+        described["description"] = option.description
+    return described
 
 
-def _described_choice(it: Choice | ChoiceGroup) -> Update:
-    if isinstance(it, ChoiceGroup):
-        return {"groupId": it.id, "name": it.name, "options": [_described_choice(choice) for choice in it.choices]}
-    about: Update = {"value": it.value, "name": it.name}
-    if it.description is not None:
-        about["description"] = it.description
-    return about
+def _described_choice(choice: Choice | ChoiceGroup) -> Update:
+    if isinstance(choice, ChoiceGroup):
+        inner = [_described_choice(each) for each in choice.choices]
+        return {"groupId": choice.id, "name": choice.name, "options": inner}
+    described: Update = {"value": choice.value, "name": choice.name}
+    if choice.description is not None:
+        described["description"] = choice.description
+    return described
 
 
 def checked_value(options: tuple[Option, ...], option_id: str, value: object) -> OptionValue:
-    """Check a value somebody wants to set; refuse what was not offered (D2)."""
-    option = next((it for it in options if it.id == option_id), None)
+    """Return a value that is to be set; raise `InvalidParams` for one that was not offered (D2)."""
+    option = next((option for option in options if option.id == option_id), None)
     if option is None:
-        known = ", ".join(it.id for it in options) or "none"
+        known = ", ".join(option.id for option in options) or "none"
         raise InvalidParams(f"There is no option {option_id!r}; there are: {known}")
     if not option.accepts(value):
         offered = "true, false" if option.is_switch else ", ".join(option.values())

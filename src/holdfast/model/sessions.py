@@ -15,7 +15,7 @@ ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """A session as a list shows it. Times are microseconds since 1970, UTC."""
+    """What a list shows of a session. Times are microseconds since 1970, UTC."""
 
     id: str
     cwd: str
@@ -42,7 +42,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     latest: dict[str, Any] = {}
     """By kind, the latest update about the session itself that the agent sent, as usage."""
     permissions: dict[str, bool] = {}
-    """Questions the user has answered for ever, and how."""
+    """The permission questions that the user has answered for ever, and whether with yes."""
     memory: dict[str, Any] = {}
     """Whatever the author of the agent wants to remember."""
     title_by: Literal["", "prompt", "agent", "user"] = ""
@@ -53,11 +53,14 @@ class SessionState(msgspec.Struct, omit_defaults=True):
 
 
 _UNPAIRED = re.compile("[\ud800-\udfff]")
-"""What Python makes of a name that is not in Unicode: it can be neither stored nor sent."""
+"""Lone surrogates, as Python reads a file name that is not Unicode: they can be neither stored nor sent."""
 
 
 def checked_roots(cwd: object, additional: object = ()) -> tuple[str, tuple[str, ...]]:
-    """Check the directories a client names for a session (B1, B3): the working directory, and the others in order."""
+    """Return the directories that a client names for a session: `cwd`, and the others in order (B1, B3).
+
+    Raise `InvalidParams` where one is no absolute path.
+    """
     if not isinstance(cwd, str) or not _is_absolute(cwd):
         raise InvalidParams("cwd must be an absolute path")
     others: dict[str, None] = {}
@@ -77,14 +80,41 @@ def _is_absolute(path: str) -> bool:
     return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
-_MARKUP = re.compile(r"[`*_#>\[\]<|~\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+|\s+")
-"""Also what steers a terminal or turns the direction of a text: a title is shown among others."""
+TITLE_LENGTH = 80
+
+_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+"""What steers a terminal, turns the direction of a text or cannot be encoded: a title is shown among others."""
+
+_HEADING_OR_QUOTE = re.compile(r"(?:#{1,6}(?=\s|$)\s*|>\s*)+")
+_FENCE = re.compile(r"`{3,}[^`]*$|~{3,}")
 
 
 def title_from(text: str) -> str | None:
-    """Make a title of a prompt: its first line that says something, without markup, at most 80 characters (B17)."""
+    """Return a title for a prompt: its first line with words, as they were written, at most 80 characters (B17).
+
+    The marks of a Markdown heading or quote before them are left out, and what cannot be seen. None where there are no
+    words.
+    """
     for line in text.splitlines():
-        if words := _MARKUP.sub(" ", line).split():
-            title = " ".join(words)
-            return title if len(title) <= 80 else f"{title[:79].rstrip()}…"
+        visible = " ".join(_INVISIBLE.sub(" ", line).split())
+        title = visible[_end_of(_HEADING_OR_QUOTE, visible) :]
+        if not _FENCE.match(title) and any(character not in _PUNCTUATION for character in title):
+            return _shortened(title)
     return None
+
+
+_PUNCTUATION = frozenset(" `*_#>~|=+-[]<")
+"""What Markdown draws lines and tables with: a line of nothing else says nothing."""
+
+
+def _end_of(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.match(text)
+    return found.end() if found else 0
+
+
+def _shortened(title: str) -> str:
+    """Cut a title between two words: half of a key would not be recognised as a secret any more (P10)."""
+    if len(title) <= TITLE_LENGTH:
+        return title
+    words = title[:TITLE_LENGTH].rpartition(" ")[0]
+    return f"{words or title[: TITLE_LENGTH - 1]}…"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast.format import fold, updates_in
-from holdfast.model import RULES, Fold
+from holdfast.format import event_in, fold, updates_in
+from holdfast.model import RULES, Fold, is_object
 from holdfast.model.kinds import OPAQUE, REMEMBERED
 
 if TYPE_CHECKING:
@@ -149,10 +149,13 @@ class _Reading:
 
 def _about(line: bytes) -> tuple[Fold, _Identity]:
     """Say what an update does, and to which entry."""
-    head = _read_head(line)
+    try:
+        head = _read_head(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # the fold makes an entry of it that says so (P11)
+        return Fold.OPAQUE, ("", "")
     rule = RULES.get(head.sessionUpdate, OPAQUE)
     if head.sessionUpdate == "plan_update":
-        return rule.fold, (rule.entity, str(head.plan.get(rule.key, "")))
+        return rule.fold, (rule.entity, str(head.plan.get(rule.key, "")) if is_object(head.plan) else "")
     return rule.fold, (rule.entity, str(getattr(head, rule.key)) if rule.key else "")
 
 
@@ -171,5 +174,5 @@ def _tail(seen: Seen) -> list[bytes]:
     """Fold what an unfinished turn has said: it may have come in many small pieces."""
     if seen.unfinished is None:
         return []
-    said = [it for it in seen.unfinished.lines if _read_head(it).sessionUpdate != REMEMBERED]
+    said = [line for line in seen.unfinished.lines if event_in(line).kind != REMEMBERED]
     return [msgspec.json.encode(it) for it in fold(said, complete=False).updates()]

@@ -1,4 +1,4 @@
-"""What there is to show of a session, as values: no looks, no terminal, nothing made harmless yet."""
+"""What there is to show of a session, as values: no colours, no terminal, and no text made safe yet."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Tone: TypeAlias = Literal["info", "end", "ask", "good", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the user said."""
+    """A message of the user."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A part of what the agent said, or thought; `first` where it begins to."""
+class AgentText:
+    """A part of a message or a thought of the agent; `first` where it is the first of its message."""
 
     part: MarkdownPart
     first: bool
@@ -29,20 +29,20 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """Something the agent said that is not text."""
+class AgentContent:
+    """Content in a message of the agent that is not text."""
 
     part: Part
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call; `parts` is what it has shown, or only the end of it while it goes on."""
+    """A tool call; `parts` is what it has shown, or only the end of that while it runs."""
 
     title: str
     kind: str
     status: str
-    places: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     whole: bool = False
     """Whether it is shown to its last line."""
@@ -52,18 +52,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan: its steps, or whatever else it consists of."""
+    """A plan: its steps, or whatever else it is made of."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something about the conversation, from the agent or from us."""
+    """A remark about the conversation, from the agent or from us."""
 
     text: str
     details: str = ""
     tone: Tone = "info"
 
 
-Block: TypeAlias = Prompt | Said | Shown | Call | Plan | Note
+Block: TypeAlias = Prompt | AgentText | AgentContent | Call | Plan | Note

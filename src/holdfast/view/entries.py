@@ -1,7 +1,8 @@
 """What an entry says, cut into parts that are ready to be shown: as Markdown, as a page, in a terminal.
 
-Here is known what each kind of entry consists of and what matters to a reader; not how any of it looks. Entries come
-from agents of all sorts: whatever is not shaped as expected is shown as the JSON it is, and nothing makes this fail.
+This module knows what each kind of entry is made of and what matters to a reader, not how any of it looks. Entries
+come from agents of all sorts and from damaged stores: what is not shaped as expected is shown as the JSON it is, and no
+entry makes this raise (P11).
 """
 
 from __future__ import annotations
@@ -12,28 +13,30 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 
 from holdfast.model.history import Terminal
+from holdfast.model.kinds import DAMAGED, HAND_OVER, TURN_END
 from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.model.events import Update
     from holdfast.model.history import Entry
 
 Role: TypeAlias = Literal["user", "agent", "thought", "session", "tool", "plan", "terminal", "note", "other"]
-"""Who speaks, or what it is. A note is about the conversation: that a turn was cancelled, that a part was summed up."""
+"""Who speaks, or what the entry is. A note is about the conversation: that a turn was cancelled, for example."""
 
 PartKind: TypeAlias = Literal["prose", "code", "diff", "link", "image", "step", "remark"]
 
 MAX_DIFF_CHARACTERS = 512 << 10
-"""Of longer texts only the new one is shown: comparing takes time that grows with the square of their length."""
+"""Of longer files only the new text is shown: the time to compare grows with the square of their length."""
 
 
 class Part(NamedTuple):
     """A part of what an entry says.
 
-    ``prose`` is Markdown by its author's intent; ``code`` is to be shown as it is, the label says what language;
-    ``diff`` is a patch, the label names the file; of a ``link`` the label is the address; of an ``image`` the text is
-    its type and the label its base64; of a ``step`` of a plan the label is its status; a ``remark`` is ours.
+    ``prose`` is Markdown; ``code`` is shown as it is, the label is its language; ``diff`` is a patch, the label is the
+    file; of a ``link`` the label is the address; of an ``image`` the text is its type and the label its base64; of a
+    ``step`` of a plan the label is its status; a ``remark`` is ours.
     """
 
     kind: PartKind
@@ -42,11 +45,11 @@ class Part(NamedTuple):
 
 
 class EntryView(NamedTuple):
-    """An entry ready to be shown. Nothing in it is quoted or made harmless yet."""
+    """An entry ready to be shown. Nothing in it is quoted or made safe yet."""
 
     role: Role
     key: str
-    """By which a fork names it, if it can."""
+    """The id by which a fork can name the entry; empty where it cannot."""
     title: str
     status: str
     parts: tuple[Part, ...]
@@ -71,39 +74,50 @@ _ONE_FENCE = re.compile(r"\s*(`{3,})([\w+-]*)[^`\n]*\n((?:(?! *```)[^\n]*\n)*)\1
 
 
 def view_entry(entry: Entry) -> EntryView:
-    """Say what there is to show of an entry."""
+    """Return what there is to show of an entry."""
     members = entry.members
     if (speaker := _SPEAKERS.get(entry.entity)) is not None:
         return EntryView(speaker, entry.key, "", "", tuple(map(_block, entry.blocks())))
     match entry.entity:
         case "tool_call_update":
-            kind, status = _word(members.get("kind")), _word(members.get("status"))
-            title = _word(members.get("title")) or _word(members.get("name")) or entry.key
-            about = ", ".join(it.replace("_", " ") for it in (kind, status) if it and it != "other")
-            return EntryView("tool", entry.key, title, about, tuple(_call(entry)))
+            kind, status = _string(members.get("kind")), _string(members.get("status"))
+            title = _string(members.get("title")) or _string(members.get("name")) or entry.key
+            status = ", ".join(word.replace("_", " ") for word in (kind, status) if word and word != "other")
+            return EntryView("tool", entry.key, title, status, tuple(_call(entry)))
         case "plan_update":
             return EntryView("plan", "", "", "", tuple(_plan(members.get("plan"))))
         case "terminal_update":
-            assert isinstance(entry, Terminal)
-            title = _word(members.get("command")) or entry.key
+            title = _string(members.get("command")) or entry.key
             return EntryView("terminal", "", title, _exit(members.get("exitStatus")), tuple(_output(entry)))
         case "compaction_update":
-            status = _word(members.get("status")).replace("_", " ")
+            status = _string(members.get("status")).replace("_", " ")
             parts = [*map(_block, entry.blocks()), *_remarks(members.get("error"))]
             return EntryView("note", "", "What was said before was summed up", status, tuple(parts))
         case "subagent_update":
-            return EntryView("note", "", f"Subagent {_word(members.get('title')) or entry.key}", "", ())
+            return EntryView("note", "", f"Subagent {_string(members.get('title')) or entry.key}", "", ())
         case _:
             return _other(members)
 
 
 def _other(members: dict[str, Any]) -> EntryView:
-    kind = _word(members.get("sessionUpdate"))
-    if kind == "_holdfast/turn_end":
-        reason, error = _word(members.get("reason")), members.get("error")
+    kind = _string(members.get("sessionUpdate"))
+    if kind == TURN_END:
+        reason, error = _string(members.get("reason")), members.get("error")
         return EntryView("note", "", _ENDS.get(reason, "The turn failed"), "", tuple(_remarks(error)))
-    about = {name: value for name, value in members.items() if name != "sessionUpdate"}
-    return EntryView("other", "", kind, "", (_json(about),) if about else ())
+    if kind in (DAMAGED, HAND_OVER):
+        return EntryView("note", "", note_text(members), "", tuple(_remarks(members.get("reason"))))
+    rest = {name: value for name, value in members.items() if name != "sessionUpdate"}
+    return EntryView("other", "", kind, "", (_json(rest),) if rest else ())
+
+
+def note_text(members: Update) -> str:
+    """Return what the entry of damage (P11) or of a hand-over (F2) says."""
+    if members.get("sessionUpdate") == HAND_OVER:
+        before, after = _string(members.get("from")), _string(members.get("to"))
+        return f"The session was handed over from {before or 'no agent'} to {after or 'another agent'}"
+    count = members.get("lines")
+    lines = f"{count:,} line{'' if count == 1 else 's'}" if isinstance(count, int) else "a part"
+    return f"Damaged: {lines} of the history cannot be read"
 
 
 def _block(block: Any) -> Part:
@@ -115,7 +129,7 @@ def _block(block: Any) -> Part:
         case {"type": "audio", "mimeType": str(mime), "data": str(data)}:
             return Part("remark", f"{mime}, {_size(data)}")
         case {"type": "resource_link", "uri": str(uri)}:
-            return Part("link", _word(block.get("title")) or _word(block.get("name")) or uri, uri)
+            return Part("link", _string(block.get("title")) or _string(block.get("name")) or uri, uri)
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
             return Part("code", f"{uri}\n\n{text}")
         case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)}}:
@@ -126,15 +140,14 @@ def _block(block: Any) -> Part:
 
 def _call(entry: Entry) -> Iterator[Part]:
     members = entry.members
-    places = [it for it in map(_place, _list(members.get("locations"))) if it]
-    if places:
-        yield Part("remark", ", ".join(places))
+    if locations := tuple(locations_of(entry)):
+        yield Part("remark", ", ".join(locations))
     output = [part for item in entry.content() for part in _item(item)]
     if not output and members.get("rawOutput") is not None:  # otherwise it is what the output was made into
-        output = [_given(members["rawOutput"])]
+        output = [_raw(members["rawOutput"])]
     if members.get("rawInput") is not None:
         yield Part("remark", "Input")
-        yield _given(members["rawInput"])
+        yield _raw(members["rawInput"])
         if output:
             yield Part("remark", "Output")
     yield from output
@@ -155,7 +168,7 @@ def _item(item: Any) -> Iterator[Part]:
 
 
 def _result(text: str) -> Part:
-    """Show what a tool gave as it is. Many agents put it into a fence; that is for others to do."""
+    """Return the text that a tool gave. Many agents put it into a fence; that is not part of what the tool gave."""
     fence = _ONE_FENCE.fullmatch(text)
     return Part("code", fence[3], fence[2]) if fence else Part("code", text)
 
@@ -163,11 +176,11 @@ def _result(text: str) -> Part:
 def _diff(item: dict[str, Any]) -> Iterator[Part]:
     match item:
         case {"patch": {"text": str(patch)}}:
-            yield Part("diff", patch, _word(item.get("path")))
+            yield Part("diff", patch, _string(item.get("path")))
         case {"path": str(path), "newText": str(new)}:
-            yield _compared(path, _word(item.get("oldText")), new)
+            yield _compared(path, _string(item.get("oldText")), new)
         case {"changes": list()}:
-            for change in _list(item["changes"]):
+            for change in _items(item["changes"]):
                 match change:
                     case {"operation": str(operation), "oldPath": str(old), "path": str(path)}:
                         yield Part("remark", f"{operation}: {old} to {path}")
@@ -180,7 +193,7 @@ def _diff(item: dict[str, Any]) -> Iterator[Part]:
 
 
 def _compared(path: str, old: str, new: str) -> Part:
-    from difflib import unified_diff  # noqa: PLC0415  (few need it)
+    from difflib import unified_diff  # noqa: PLC0415  (rarely needed)
 
     if len(old) + len(new) > MAX_DIFF_CHARACTERS:
         return Part("code", f"{path}\n\n{new}")
@@ -191,10 +204,10 @@ def _compared(path: str, old: str, new: str) -> Part:
 def _plan(plan: Any) -> Iterator[Part]:
     match plan:
         case {"entries": list()}:
-            for step in _list(plan["entries"]):
+            for step in _items(plan["entries"]):
                 match step:
                     case {"content": str(text)}:
-                        yield Part("step", text, _word(step.get("status")))
+                        yield Part("step", text, _string(step.get("status")))
                     case _:
                         yield _json(step)
         case {"type": "markdown", "content": str(text)}:
@@ -205,8 +218,8 @@ def _plan(plan: Any) -> Iterator[Part]:
             yield _json(plan)
 
 
-def _output(terminal: Terminal) -> Iterator[Part]:
-    if text := terminal_text(terminal.output()).strip("\n"):
+def _output(entry: Entry) -> Iterator[Part]:
+    if isinstance(entry, Terminal) and (text := terminal_text(entry.output()).strip("\n")):
         yield Part("code", text)
 
 
@@ -222,7 +235,7 @@ def _exit(status: Any) -> str:
             return "ended"
 
 
-def _given(value: Any) -> Part:
+def _raw(value: Any) -> Part:
     return Part("code", value) if isinstance(value, str) else _json(value)
 
 
@@ -230,14 +243,16 @@ def _json(value: Any) -> Part:
     return Part("code", msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), "json")
 
 
-def _place(location: Any) -> str:
-    match location:
-        case {"path": str(path), "line": int(line)}:
-            return f"{path}:{line}"
-        case {"path": str(path)}:
-            return path
-        case _:
-            return ""
+def locations_of(entry: Entry) -> Iterator[str]:
+    """Yield the files that a tool call is about, with the line where one is named."""
+    for location in _items(entry.members.get("locations")):
+        match location:
+            case {"path": str(path), "line": int(line)}:
+                yield f"{path}:{line}"
+            case {"path": str(path)}:
+                yield path
+            case _:
+                pass
 
 
 def _remarks(error: Any) -> Iterator[Part]:
@@ -252,9 +267,9 @@ def _size(base64: str) -> str:
     return f"{size:,} bytes" if size < 10_000 else f"{size // 1_000:,} kB"
 
 
-def _word(value: Any) -> str:
+def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _list(value: Any) -> list[Any]:
+def _items(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []

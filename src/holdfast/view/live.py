@@ -1,8 +1,8 @@
-"""What a session looks like to somebody who watches it: events in, blocks out.
+"""What a running session shows: events in, blocks out.
 
-A block that is finished is given once, to be printed; what may still change can be looked at with `live`. Text is
-finished part by part, a tool call when it has ended, a plan when the turn has. What an agent says while one of its
-tools still runs does not wait for the tool. Pure: no terminal, no clock, no session.
+A block that is finished is yielded once, to be printed; `live` yields what may still change. Text is finished part by
+part, a tool call when it has ended, a plan when the turn has. What an agent says while one of its tools still runs does
+not wait for the tool. Pure: no terminal, no clock, no session.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.errors import reason_in
-from holdfast.model import History, event_from
-from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
-from holdfast.view.entries import view_entry
+from holdfast.model import FINAL_STATUSES, History, event_from, is_object
+from holdfast.model.kinds import DAMAGED, HAND_OVER, TURN_END
+from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
+from holdfast.view.entries import note_text, view_entry
 from holdfast.view.markdown_stream import MarkdownStream
 from holdfast.view.tool_calls import call_block, call_in_question, parts_of
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from holdfast.view.entries import Part
 
 _MESSAGES = frozenset({"user_message", "agent_message", "agent_thought", "session_message"})
-_FINAL = frozenset({"completed", "failed", "cancelled"})
 _FOLDED = frozenset(
     {"tool_call_update", "tool_call_content_chunk", "terminal_update", "terminal_output_chunk", "plan_update"}
     | {"plan_removed", "compaction_update", "compaction_summary_chunk", "subagent_update"}
@@ -40,7 +40,7 @@ _ENDS = {
 
 
 class LiveView:
-    """What one session shows, from now on."""
+    """What one session shows, from the moment it is made."""
 
     def __init__(self) -> None:
         self._speaker = ("", "")  # which message is being said
@@ -59,22 +59,22 @@ class LiveView:
         self._said.clear()
 
     def prompted(self, text: str) -> Prompt:
-        """Note what the user says here: agents repeat it, and it need not be shown twice."""
+        """Return the block of a prompt that the user typed here. An agent that repeats it is not shown again."""
         self._echoes.append(text)
         return Prompt(text)
 
     def knows(self, call: str) -> bool:
-        """Say whether a tool call was seen in this turn."""
+        """Return whether a tool call was seen in this turn."""
         return call in self._open or call in self._given
 
-    def asked(self, about: Update, known: Entry | None) -> Call:
-        """Say what there is to show of a tool call that is to be permitted; what is shown now is not shown again."""
-        call = call_in_question(known, about)
-        self._asked[str(about.get("toolCallId", ""))] = call.parts
+    def asked(self, members: Update, known: Entry | None) -> Call:
+        """Return what to show of a tool call that is to be permitted. It is not shown again when the call ends."""
+        call = call_in_question(known, members)
+        self._asked[str(members.get("toolCallId", ""))] = call.parts
         return call
 
-    def see(self, event: Event) -> Iterator[Block]:
-        """Take in what happened; give what is finished now."""
+    def feed(self, event: Event) -> Iterator[Block]:
+        """Take an event; yield what is finished now."""
         kind = event.kind
         if event.text is not None:
             yield from self._say(kind.removesuffix("_chunk"), event.key, event.text)
@@ -91,19 +91,21 @@ class LiveView:
         elif kind == "state_update" and update.get("state") == "idle":
             yield from self.finish()
             if not self._told_end:
-                error = cast("Update", update.get("error") or {})
-                yield from _ended(update.get("stopReason"), _error_text(error))
+                yield from _ended(update.get("stopReason"), _error_text(update.get("error")))
             self._told_end = False
-        elif kind == "_holdfast/turn_end":  # the same, in the words that are stored
+        elif kind in (DAMAGED, HAND_OVER):
+            yield from self._pause()
+            yield Note(note_text(update), str(update.get("reason") or ""), "warning" if kind == DAMAGED else "end")
+        elif kind == TURN_END:  # the same as idle, as it is stored
             yield from self.finish()
             yield from _ended(update.get("reason"), update.get("error"))
             self._told_end = True
 
     def replay(self, entries: Iterable[Entry]) -> Iterator[Block]:
-        """Give a whole conversation."""
+        """Yield a whole conversation."""
         for entry in entries:
             for update in entry.updates():
-                yield from self.see(event_from(update))
+                yield from self.feed(event_from(update))
             if entry.entity != "terminal_update":  # the call it belongs to comes before or after
                 yield from self._pause()
                 yield from self._plans()
@@ -111,7 +113,7 @@ class LiveView:
         self._told_end = False
 
     def finish(self) -> Iterator[Block]:
-        """Give all that is left: the turn has ended, or nothing more will come."""
+        """Yield all that is left: the turn has ended, or nothing more will come."""
         yield from self._pause()
         for key in list(self._open):
             yield self._finished(key)
@@ -119,16 +121,16 @@ class LiveView:
         self._begin_turn()
 
     def live(self, limit: int = 2000) -> Iterator[Block]:
-        """Give what may still change: the end of the text, tool calls, the plan."""
+        """Yield what may still change: the end of the text, tool calls, the plan."""
         rest = None if self._speaker[0] == "user_message" else self._stream.rest(limit)
         if rest is not None:
-            yield Said(rest, self._first, thought=self._speaker[0] == "agent_thought")
+            yield AgentText(rest, self._first, thought=self._speaker[0] == "agent_thought")
         for key in self._open:
             yield call_block(self._entries, key, live=True)
         for entry in self._entries:
             if entry.entity == "plan_update":
                 yield Plan(view_entry(entry).parts)
-            elif entry.entity == "compaction_update" and entry.members.get("status") not in _FINAL:
+            elif entry.entity == "compaction_update" and self._status(entry.key, entry.entity) not in FINAL_STATUSES:
                 yield Note("The agent sums up what was said so far…")
 
     # Text
@@ -143,11 +145,11 @@ class LiveView:
 
     def _parts(self, parts: Iterable[Any]) -> Iterator[Block]:
         for part in parts:
-            yield Said(part, self._first, thought=self._speaker[0] == "agent_thought")
+            yield AgentText(part, self._first, thought=self._speaker[0] == "agent_thought")
             self._first = False
 
     def _pause(self) -> Iterator[Block]:
-        """Finish the message that is being said, and what has waited for its end."""
+        """End the message that is being said; yield the rest of it and what waited for its end."""
         if self._speaker[0] == "user_message":
             text = "".join(self._said.get(self._speaker, ()))
             if text in self._echoes:
@@ -158,31 +160,34 @@ class LiveView:
             yield from self._parts(self._stream.finish())
         self._speaker, self._first, self._stream = ("", ""), True, MarkdownStream()
         for key in list(self._open):
-            if self._status(key) in _FINAL:
+            if self._status(key) in FINAL_STATUSES:
                 yield self._finished(key)
 
     def _message(self, event: Event, update: Update) -> Iterator[Block]:
         """Take a message, or a chunk of one, that is more than plain text."""
         kind = event.kind.removesuffix("_chunk")
+        content: Any = update.get("content")
         if event.kind != kind:
-            yield from self._items(kind, event.key, [update["content"]])
-        elif update.get("content") is not None:
-            yield from self._replaced(kind, event.key, cast("list[Update]", update["content"]))
+            yield from self._items(kind, event.key, [content])
+        elif content is not None:
+            items = cast("list[Any]", content) if isinstance(content, list) else [content]
+            yield from self._replaced(kind, event.key, items)
 
-    def _items(self, kind: str, key: str, items: list[Update]) -> Iterator[Block]:
+    def _items(self, kind: str, key: str, items: list[Any]) -> Iterator[Block]:
         for item in items:
-            if item.get("type") == "text":
-                yield from self._say(kind, key, item["text"])
+            if (text := _text_of(item)) is not None:
+                yield from self._say(kind, key, text)
             else:
                 yield from self._pause()
                 for part in parts_of(item):
-                    yield Shown(part)
+                    yield AgentContent(part)
 
-    def _replaced(self, kind: str, key: str, items: list[Update]) -> Iterator[Block]:
+    def _replaced(self, kind: str, key: str, items: list[Any]) -> Iterator[Block]:
         """Take the whole of a message. What was printed stays where it is; what is new is shown."""
         before = "".join(self._said.get((kind, key), ()))
-        text = "".join(it["text"] for it in items if it.get("type") == "text")
-        if before and all(it.get("type") == "text" for it in items) and text.startswith(before):
+        texts = [_text_of(item) for item in items]
+        text = "".join(text for text in texts if text is not None)
+        if before and None not in texts and text.startswith(before):
             if text != before:
                 yield from self._say(kind, key, text[len(before) :])
             return
@@ -200,13 +205,13 @@ class LiveView:
         elif kind == "plan_update" and self._carried_out(key):
             yield from self._pause()
             yield from self._plans()
-        elif kind == "compaction_update" and self._status(key, kind) in _FINAL:
+        elif kind == "compaction_update" and self._status(key, kind) in FINAL_STATUSES:
             yield from self._pause()
             entry = self._entries.get("compaction_update", key)
-            assert entry is not None
-            failed = entry.members.get("status") != "completed"
-            said = "What was said so far could not be summed up" if failed else "What was said so far was summed up"
-            yield Note(said, str(entry.members.get("error") or ""), "warning" if failed else "info")
+            failed = self._status(key, kind) != "completed"
+            text = "What was said so far could not be summed up" if failed else "What was said so far was summed up"
+            reason = entry.members.get("error") if entry is not None else ""
+            yield Note(text, str(reason or ""), "warning" if failed else "info")
 
     def _call_changed(self, key: str) -> Iterator[Block]:
         if key in self._given:
@@ -219,22 +224,23 @@ class LiveView:
         if key not in self._open:
             yield from self._pause()
             self._open[key] = None
-        if self._status(key) in _FINAL and not self._speaker[0]:
+        if self._status(key) in FINAL_STATUSES and not self._speaker[0]:
             yield self._finished(key)
 
     def _finished(self, key: str) -> Call:
         del self._open[key]
         call = self._given[key] = call_block(self._entries, key)
-        return replace(call, parts=tuple(it for it in call.parts if it not in self._asked.get(key, ())))
+        return replace(call, parts=tuple(part for part in call.parts if part not in self._asked.get(key, ())))
 
-    def _status(self, key: str, entity: str = "tool_call_update") -> object:
+    def _status(self, key: str, entity: str = "tool_call_update") -> str:
         entry = self._entries.get(entity, key)
-        return None if entry is None else entry.members.get("status")
+        status = None if entry is None else entry.members.get("status")
+        return status if isinstance(status, str) else ""
 
     def _carried_out(self, key: str) -> bool:
         entry = self._entries.get("plan_update", key)
         parts = () if entry is None else view_entry(entry).parts
-        return bool(parts) and all(it.kind == "step" and it.label in _FINAL for it in parts)
+        return bool(parts) and all(part.kind == "step" and part.label in FINAL_STATUSES for part in parts)
 
     def _plans(self) -> Iterator[Block]:
         for entry in list(self._entries):
@@ -249,16 +255,27 @@ def _notice(update: Update) -> Note:
     return Note(str(update.get("title") or ""), str(update.get("description") or ""), tone)
 
 
-def _error_text(error: Update) -> str:
+def _error_text(error: Any) -> Any:
     """Return the message of an error, and the reason that many agents give in its data."""
+    if not is_object(error):
+        return error
     message, reason = str(error.get("message") or ""), reason_in(error.get("data"))
     return message if reason in message else f"{message}: {reason}"
+
+
+def _text_of(item: Any) -> str | None:
+    """Return the text of a text block, None for any other item."""
+    match item:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case _:
+            return None
 
 
 def _ended(reason: Any, error: Any) -> Iterator[Note]:
     if reason in (None, "end_turn"):
         return
-    if reason in _ENDS:
+    if isinstance(reason, str) and reason in _ENDS:
         yield Note(_ENDS[reason], tone="end" if reason == "cancelled" else "warning")
     else:
         yield Note("the turn failed", str(error or ""), "error")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CODE_LINES = 100
-"""So many lines of code are highlighted at once."""
+"""How many lines of code are highlighted at once."""
 PART_LINES = 200
 PART_CHARS = 16_000
-"""What is longer is shown before its end has come."""
+"""A part that gets longer than this is cut and shown before its end has come."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)$")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
@@ -31,19 +31,19 @@ _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$
 
 @dataclass(frozen=True, slots=True)
 class MarkdownPart:
-    """A part of a message. With `gap` an empty line stands before it."""
+    """A part of a message. With `gap`, an empty line is to stand before it."""
 
     text: str
     gap: bool = False
     language: str | None = None
-    """Of code, what it is written in: a word, or nothing. None where it is Markdown."""
+    """The language of a block of code, empty where none is named; None where the part is Markdown."""
     opens: bool = True
     closes: bool = True
     """Whether the block of code begins and ends here: a long one comes in several parts."""
 
 
 class MarkdownStream:
-    """One message, as it comes."""
+    """One message, fed piece by piece."""
 
     __slots__ = (
         "_chars",
@@ -73,7 +73,7 @@ class MarkdownStream:
         self._inner = ""  # what closes a block of code inside an item of a list
 
     def feed(self, text: str) -> Iterator[MarkdownPart]:
-        """Take text; give the parts it has finished."""
+        """Take text; yield the parts that it has finished."""
         *ends, rest = text.split("\n")
         for end in ends:
             self._partial.append(end)
@@ -87,7 +87,7 @@ class MarkdownStream:
             yield from self._overlong()
 
     def finish(self) -> Iterator[MarkdownPart]:
-        """Give what is left: the message has ended."""
+        """Yield what is left: the message has ended."""
         if self._partial:
             yield from self._raw_line("".join(self._partial))
             self._partial.clear()
@@ -98,14 +98,14 @@ class MarkdownStream:
         self._in_list, self._inner = False, ""
 
     def rest(self, limit: int) -> MarkdownPart | None:
-        """Give the end of what is not finished, about `limit` characters of it: a look at it as it comes."""
+        """Return about the last `limit` characters of what is not finished; None where there is nothing to show."""
         taken: list[str] = []
         room = limit
-        for it in (safe_text("".join(self._partial)[-limit:]), *reversed(self._lines)):
+        for line in (safe_text("".join(self._partial)[-limit:]), *reversed(self._lines)):
             if room <= 0:
                 break
-            taken.append(it[-room:])
-            room -= len(it) + 1
+            taken.append(line[-room:])
+            room -= len(line) + 1
         text = "\n".join(reversed(taken)).rstrip("\n")
         if self._fence:
             whole = room > 0 and not self._opened
@@ -113,7 +113,7 @@ class MarkdownStream:
         return MarkdownPart(text, self._gap) if text.strip() else None
 
     def _raw_line(self, raw: str) -> Iterator[MarkdownPart]:
-        """Take a line. A carriage return ends one too: it must not hide what stands before it."""
+        """Take a line. A carriage return ends one too, so that it cannot hide what stands before it."""
         for line in raw.rstrip("\r").split("\r"):
             yield from self._line(safe_text(line))
 
@@ -244,5 +244,5 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _word(info: str) -> str:
-    """Take the name of the language from what stands behind a fence."""
+    """Return the name of the language from what stands behind a fence."""
     return (info.split() or [""])[0].strip("{}.")[:30]

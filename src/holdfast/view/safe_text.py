@@ -1,7 +1,7 @@
-"""Text of strangers made harmless: nothing in it can steer a terminal or turn the direction of what stands around it.
+"""Text of strangers made safe to show: nothing in it can steer a terminal or turn the direction of the text around it.
 
 Whatever an agent, a tool or a file has said goes through here before a person sees it: in a terminal, a transcript, a
-page. It knows nothing of where the text goes; quoting for Markdown or HTML is done there.
+page. Quoting for Markdown or HTML is done where those are written.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""What turns the direction of writing, and could make a command look like another one."""
+"""Characters that turn the direction of writing, and could make a command look like another one."""
 
 _TABLE: dict[int, str] = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
@@ -18,7 +18,7 @@ _TABLE: dict[int, str] = {
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
     **dict.fromkeys(map(ord, BIDI), "\ufffd"),
 }
-"""Control characters become pictures of themselves; what has no picture, the sign for what cannot be shown."""
+"""Control characters become pictures of themselves; the others, which have none, U+FFFD."""
 
 _UNSAFE = re.compile(f"[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{BIDI}]")
 
@@ -32,34 +32,35 @@ _ESCAPES = re.compile(
 
 
 def safe_text(text: str) -> str:
-    """Make text safe to show; newlines and tabs stay."""
+    """Return text that is safe to show; newlines and tabs stay."""
     text = text.replace("\r\n", "\n")
     return text.translate(_TABLE) if _UNSAFE.search(text) else text
 
 
 def safe_line(text: str) -> str:
-    """Make text safe to show on one line, as a title in a list."""
+    """Return text that is safe to show on one line, as a title in a list."""
     return safe_text(" ".join(text.split()))
 
 
 def safe_json(encoded: bytes) -> str:
-    """Make JSON safe to show: what could steer is escaped, so that it means the same."""
+    """Return JSON that is safe to show and means the same: unsafe characters are escaped."""
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
 def terminal_text(output: bytes) -> str:
-    """Read what a terminal printed as a person would have seen it in the end, without its colours."""
+    """Return what a terminal showed in the end, without its colours, safe to show."""
     text = _ESCAPES.sub("", output.decode(errors="replace"))
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    return safe_text(_rubbed_out(text) if "\x08" in text else text)
+    return safe_text(_without_erased(text) if "\x08" in text else text)
 
 
-def _rubbed_out(text: str) -> str:
+def _without_erased(text: str) -> str:
+    """Remove what backspaces erased."""
     kept: list[str] = []
-    for it in text:
-        if it != "\x08":
-            kept.append(it)
+    for character in text:
+        if character != "\x08":
+            kept.append(character)
         elif kept and kept[-1] != "\n":
             kept.pop()
     return "".join(kept)

@@ -1,4 +1,4 @@
-"""An update in one line, for logs and terminals: what it is, and what it says, without the rest. Safe to show."""
+"""An update in one line, for logs and terminals: its kind, and the part that matters to a reader. Safe to show."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ MAX_LENGTH = 200
 
 
 def summary_line(update: Update) -> str:
-    """Say what an update says; never fails, and never takes more than a line."""
-    said = _said(update)
+    """Return an update in one line of at most 200 characters; no update makes this raise."""
+    said = _text(update)
     kind = str(update.get("sessionUpdate"))
     line = safe_line(f"{kind}: {said[: 5 * MAX_LENGTH]}" if said else kind)
     return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
 
 
-def _said(update: Update) -> str:
+def _text(update: Update) -> str:
     match update:
         case {"stopReason": str(reason)}:
             return f"idle ({reason})"
         case {"state": str(state)}:
             return state
         case {"toolCallId": str(key)}:
-            said = (str(update.get("title") or key), _word(update, "status"), block_text(update.get("content")))
-            return ", ".join(it for it in said if it)
+            said = (str(update.get("title") or key), _member(update, "status"), block_text(update.get("content")))
+            return ", ".join(word for word in said if word)
         case {"plan": {"entries": [*entries]}}:
-            return ", ".join(f"{_word(it, 'content')} ({_word(it, 'status')})" for it in entries)
+            return ", ".join(f"{_member(entry, 'content')} ({_member(entry, 'status')})" for entry in entries)
         case {"command": str(command)}:
             return command
         case {"used": int(used), "size": int(size)}:
             return f"{used} of {size}"
         case {"configOptions": [*options]}:
-            return ", ".join(f"{_word(it, 'configId')} = {_value(it)}" for it in options)
+            return ", ".join(f"{_member(option, 'configId')} = {_value(option)}" for option in options)
         case {"availableCommands": [*commands]}:
-            return ", ".join(f"/{_word(it, 'name')}" for it in commands)
+            return ", ".join(f"/{_member(command, 'name')}" for command in commands)
         case {"title": str(title)}:
             return title
         case {"content": content}:
@@ -48,10 +48,10 @@ def _said(update: Update) -> str:
 
 
 def block_text(content: Any) -> str:
-    """Say what a content block, or a list of them, says; of one that is no text, what it is."""
+    """Return the text of a content block, or of a list of them; for one that is no text, its type or address."""
     match content:
         case [*blocks]:
-            return " ".join(block_text(it) for it in blocks)
+            return " ".join(map(block_text, blocks))
         case {"type": "text", "text": str(text)}:
             return text
         case {"type": "content", "content": inner}:
@@ -68,7 +68,7 @@ def block_text(content: Any) -> str:
             return ""
 
 
-def _word(holder: Any, name: str) -> str:
+def _member(holder: Any, name: str) -> str:
     value = cast("Update", holder).get(name) if isinstance(holder, dict) else None
     return value if isinstance(value, str) else ""
 

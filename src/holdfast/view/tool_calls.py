@@ -1,13 +1,12 @@
-"""What there is to show of a tool call: while it goes on the end of what it prints, afterwards all of it."""
+"""What there is to show of a tool call: the end of its output while it runs, all of it afterwards."""
 
 from __future__ import annotations
 
-from base64 import b64decode
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from holdfast.model import Entry, Terminal
+from holdfast.model import Entry, Terminal, is_object
 from holdfast.view.blocks import Call
-from holdfast.view.entries import Part, view_entry
+from holdfast.view.entries import Part, locations_of, view_entry
 from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
@@ -16,19 +15,17 @@ if TYPE_CHECKING:
     from holdfast.model import History, Update
 
 LIVE_BYTES = 2_000
-"""So much of what a tool prints is looked at while it runs."""
+"""How much of the output is looked at while the tool runs."""
 
 
 def call_block(history: History, key: str, *, live: bool = False) -> Call:
-    """Say what there is to show of a tool call."""
-    entry = history.get("tool_call_update", key)
-    assert entry is not None
-    members = entry.members
-    words = [it if isinstance(it := members.get(name), str) else "" for name in ("title", "name", "kind", "status")]
-    title, name, kind, status = words
+    """Return what there is to show of a tool call; while it is `live`, only the end of its output."""
+    entry = history.get("tool_call_update", key) or Entry("tool_call_update", key, whole=True)
+    values = [entry.members.get(name) for name in ("title", "name", "kind", "status")]
+    title, name, kind, status = [value if isinstance(value, str) else "" for value in values]
     parts = _end(history, entry) if live else _all(history, entry)
-    places, failure = tuple(_places(entry)), "" if live else failed_command(history, entry)
-    return Call(title or name or key, kind, status or "pending", places, tuple(parts), exit_status=failure)
+    locations, failure = tuple(locations_of(entry)), "" if live else failed_command(history, entry)
+    return Call(title or name or key, kind, status or "pending", locations, tuple(parts), exit_status=failure)
 
 
 def failed_command(history: History, entry: Entry) -> str:
@@ -56,7 +53,7 @@ def _failure(status: Any) -> str:
 
 
 def call_in_question(known: Entry | None, asked: Update) -> Call:
-    """Say all there is to know of a call that is to be permitted: nobody should agree to what is not shown."""
+    """Return all that is known of a call that is to be permitted: nobody should agree to what is not shown (P13)."""
     entry = Entry("tool_call_update", str(asked.get("toolCallId", "")), whole=True)
     if known is not None:
         entry.members |= known.members
@@ -64,14 +61,14 @@ def call_in_question(known: Entry | None, asked: Update) -> Call:
     entry.members |= {name: value for name, value in asked.items() if name != "content" and value is not None}
     if isinstance(content := asked.get("content"), list):
         entry.replace(content)
-    places = tuple(_places(entry))
+    locations = tuple(locations_of(entry))
     entry.members.pop("locations", None)
     view = view_entry(entry)
-    return Call(view.title, "", "pending", places, view.parts, whole=True)
+    return Call(view.title, "", "pending", locations, view.parts, whole=True)
 
 
 def parts_of(block: Any) -> tuple[Part, ...]:
-    """Say what there is to show of one content block."""
+    """Return what there is to show of one content block."""
     alone = Entry("agent_message", "", whole=True)
     alone.append(block, {})
     return view_entry(alone).parts
@@ -91,14 +88,14 @@ def _all(history: History, entry: Entry) -> Iterator[Part]:
 
 
 def _end(history: History, entry: Entry) -> Iterator[Part]:
-    """Give the end of what it shows, without looking at the rest: it is looked at many times a second."""
+    """Yield the end of what it shows, without looking at the rest: this runs many times a second."""
     content = entry.content()
     if not content:
         return
-    last = cast("dict[str, Any]", content[-1])
+    last = content[-1]
     terminal = _terminal(history, last)
     if terminal is not None:
-        if text := terminal_text(_tail(terminal)).strip("\n"):
+        if text := terminal_text(terminal.last_output(LIVE_BYTES)).strip("\n"):
             yield Part("code", text)
     else:
         match last:
@@ -109,31 +106,13 @@ def _end(history: History, entry: Entry) -> Iterator[Part]:
 
 
 def _terminal(history: History, item: Any) -> Terminal | None:
-    if item.get("type") != "terminal":
+    if not is_object(item) or item.get("type") != "terminal":
         return None
     entry = history.get("terminal_update", str(item.get("terminalId")))
     return entry if isinstance(entry, Terminal) else None
-
-
-def _tail(terminal: Terminal) -> bytes:
-    parts: list[bytes] = []
-    room = LIVE_BYTES
-    for it in reversed(terminal.items or ()):
-        if room <= 0:
-            break
-        parts.append(b64decode(it[-(room * 4 // 3 + 4) // 4 * 4 :]))
-        room -= len(parts[-1])
-    return b"".join(reversed(parts))
 
 
 def _parts_of_item(item: Any) -> tuple[Part, ...]:
     alone = Entry("tool_call_update", "", whole=True)
     alone.append(item, {})
     return view_entry(alone).parts
-
-
-def _places(entry: Entry) -> Iterator[str]:
-    for it in cast("list[Any]", entry.members.get("locations") or ()):
-        if isinstance(it, dict) and isinstance(path := cast("dict[str, Any]", it).get("path"), str):
-            line = cast("dict[str, Any]", it).get("line")
-            yield f"{path}:{line}" if isinstance(line, int) else path

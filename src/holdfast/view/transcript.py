@@ -1,8 +1,8 @@
 """A conversation as Markdown, for people to read and to keep.
 
 What was said is quoted, so that nothing in it can be taken for a part of the transcript: its headings, its fences that
-never end and its HTML stay inside the quote and have no effect outside. What tools gave is fenced, by more backticks
-than it has itself. Pure: entries in, text out.
+never end and its HTML stay inside the quote and have no effect outside. Images become links, so that opening the file
+loads nothing. What tools gave is fenced, by more backticks than it has itself. Pure: entries in, text out.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ HEADINGS: dict[Role, str] = {
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&$!^]")
 _OPENING = re.compile(r"(`{3,})[^`]*$|(~{3,}).*$")
-_CODE_OR_HTML = re.compile(r"\\[!-/:-@\[-`{-~]|`+|<")
+_CODE_OR_UNSAFE = re.compile(r"\\[!-/:-@\[-`{-~]|`+|<|!(?=\[)|~{3,}")
+"""Escaped characters, code, and what begins HTML, an image or a fence that is not at the start of its line."""
 
 
 def markdown(entries: Iterable[Entry]) -> str:
-    """Write a conversation: who said what, in order."""
+    """Return a conversation as Markdown: who said what, in order."""
     return "\n\n".join(map(markdown_entry, entries))
 
 
 def markdown_entry(entry: Entry) -> str:
-    """Write one entry: a heading, and what there is to say."""
+    """Return one entry as Markdown: a heading and its parts."""
     return markdown_view(view_entry(entry))
 
 
 def markdown_view(view: EntryView) -> str:
-    """Write what an entry says."""
+    """Return the view of an entry as Markdown."""
     heading = f"## {HEADINGS[view.role]}"
     if view.title:
         heading += f": {inline(view.title)}"
@@ -94,12 +95,12 @@ def _step(part: Part) -> str:
 
 
 def inline(text: str) -> str:
-    """Write text that is nothing but text, on one line."""
+    """Return text on one line, without any meaning as Markdown."""
     return _SPECIAL.sub(r"\\\g<0>", safe_line(text)) or "…"
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Write text as it is, in a fence that it cannot end."""
+    """Return text as it is, in a fence that it cannot end."""
     text = safe_text(text)
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -107,12 +108,12 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def quoted(text: str) -> str:
-    """Write Markdown of somebody else's, without its HTML, as a quote that it cannot leave."""
-    return "\n".join(f"> {line}".rstrip() for line in _without_html(safe_text(text).rstrip()))
+    """Return Markdown that somebody else wrote as a quote that it cannot leave, without HTML and images."""
+    return "\n".join(f"> {line}".rstrip() for line in _without_effects(safe_text(text).rstrip()))
 
 
-def _without_html(text: str) -> Iterator[str]:
-    """Take the meaning of HTML away, outside of code. Where it is not sure what is code, it is taken away there too."""
+def _without_effects(text: str) -> Iterator[str]:
+    """Yield lines whose HTML and images mean nothing, outside of code. What may or may not be code counts as none."""
     fence = ""
     for line in text.split("\n"):
         if fence:
@@ -130,14 +131,16 @@ def _without_html(text: str) -> Iterator[str]:
 
 
 def _escaped(line: str) -> str:
-    """Escape what begins HTML in a line, and backticks that have no partner in it: those could reach into the next."""
+    """Escape what begins HTML, an image or a fence, and backticks that could reach into the next line."""
     done: list[str] = []
     at = 0
-    while found := _CODE_OR_HTML.search(line, at):
+    while found := _CODE_OR_UNSAFE.search(line, at):
         done.append(line[at : found.start()])
         at = found.end()
-        if found[0] == "<":
-            done.append("\\<")
+        if found[0] in ("<", "!"):
+            done.append(f"\\{found[0]}")
+        elif found[0][0] == "~":
+            done.append(found[0].replace("~", "\\~"))
         elif found[0][0] == "\\":
             done.append(found[0])
         elif partner := re.compile(f"(?<!`){found[0]}(?!`)").search(line, at):

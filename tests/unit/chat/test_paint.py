@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.chat.paint import CALL_LINES, DIFF_LINES, Painter, needs_blank_line
 from holdfast.model import History, event_from
-from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.entries import Part
 from holdfast.view.markdown_stream import MarkdownPart
 from holdfast.view.tool_calls import call_block
@@ -23,7 +23,7 @@ def painted(block: Block, width: int = 40, **more: Any) -> list[str]:
 
 
 def markdown(text: str, width: int = 40) -> list[str]:
-    return painted(Said(MarkdownPart(text), first=True), width)
+    return painted(AgentText(MarkdownPart(text), first=True), width)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_table_that_does_not_fit_is_told_row_by_row() -> None:
 
 
 def test_code_keeps_its_lines_and_is_highlighted_where_the_language_is_known() -> None:
-    block = Said(MarkdownPart("def f():\n\treturn 1" + " " * 50 + "# end", language="python"), first=True)
+    block = AgentText(MarkdownPart("def f():\n\treturn 1" + " " * 50 + "# end", language="python"), first=True)
     assert painted(block, 20) == ["```python", "def f():", "    return 1" + " " * 50 + "# end", "```"]
     assert len(set(OURS.findall("".join(Painter(20).lines(block))))) > 3
     unknown = replace(block, part=MarkdownPart("x", language="brainfuck"))
@@ -68,14 +68,14 @@ def test_code_keeps_its_lines_and_is_highlighted_where_the_language_is_known() -
 
 
 def test_code_in_several_parts_has_one_beginning_and_one_end() -> None:
-    first = Said(MarkdownPart("a", language="", closes=False), first=True)
-    last = Said(MarkdownPart("b", language="", opens=False), first=False)
+    first = AgentText(MarkdownPart("a", language="", closes=False), first=True)
+    last = AgentText(MarkdownPart("b", language="", opens=False), first=False)
     assert painted(first) + painted(last) == ["```", "a", "b", "```"]
-    assert painted(Said(MarkdownPart("", language="", opens=False), first=False)) == ["```"]
+    assert painted(AgentText(MarkdownPart("", language="", opens=False), first=False)) == ["```"]
 
 
 def test_thoughts_are_dim_and_stand_behind_a_line() -> None:
-    block = Said(MarkdownPart("**Hm**\n\n- well"), first=True, thought=True)
+    block = AgentText(MarkdownPart("**Hm**\n\n- well"), first=True, thought=True)
     assert painted(block) == ["┊ Hm", "┊", "┊ • well"]
     assert all("\x1b[2" in line for line in Painter(40).lines(block))
 
@@ -83,8 +83,8 @@ def test_thoughts_are_dim_and_stand_behind_a_line() -> None:
 def test_a_tool_call_tells_its_state_and_what_it_has_shown() -> None:
     call = Call("Read", "read", "completed", ("/project/src/a.py:3",), (Part("prose", "all\nof it"),))
     assert painted(call, cwd="/project") == ["✓ Read · src/a.py:3", "  all", "  of it"]
-    assert painted(replace(call, status="failed", places=(), parts=())) == ["✗ Read"]
-    assert painted(replace(call, status="odd", places=(), parts=()), unicode=False) == ["o Read"]
+    assert painted(replace(call, status="failed", locations=(), parts=())) == ["✗ Read"]
+    assert painted(replace(call, status="odd", locations=(), parts=()), unicode=False) == ["o Read"]
     assert painted(replace(call, title="Read src/a.py:3"), cwd="/project")[0] == "✓ Read src/a.py:3"
 
 
@@ -163,7 +163,8 @@ def test_a_plan_is_a_checklist() -> None:
 @pytest.mark.parametrize("unicode", [True, False])
 def test_nothing_but_ascii_where_the_terminal_has_nothing_else(unicode: bool) -> None:
     blocks: list[Block] = [
-        Prompt("hello"), Said(MarkdownPart("answer"), first=True), Said(MarkdownPart("hm"), first=True, thought=True),
+        Prompt("hello"), AgentText(MarkdownPart("answer"), first=True),
+        AgentText(MarkdownPart("hm"), first=True, thought=True),
         Call("Look", "", "cancelled", ("a",), (Part("code", "\n".join("x" * 50)),)), Note("note", "more", "warning"),
         Note("over", tone="end"), Plan((Part("step", "x", "completed"),)),
     ]  # fmt: skip
@@ -173,14 +174,14 @@ def test_nothing_but_ascii_where_the_terminal_has_nothing_else(unicode: bool) ->
 
 
 def test_without_colours_markdown_stays_as_it_was_written() -> None:
-    assert painted(Said(MarkdownPart("# **x**"), first=True), colours="no") == ["# **x**"]
-    assert Painter(40, "mono").lines(Said(MarkdownPart("**x**"), first=True)) == ["\x1b[1mx\x1b[0m"]
+    assert painted(AgentText(MarkdownPart("# **x**"), first=True), colours="no") == ["# **x**"]
+    assert Painter(40, "mono").lines(AgentText(MarkdownPart("**x**"), first=True)) == ["\x1b[1mx\x1b[0m"]
     assert Painter(40, "mono").lines(Note("x", tone="error"))[0] == "✗ x"
 
 
 def test_what_is_live_takes_no_more_than_its_room() -> None:
     blocks: list[Block] = [
-        Said(MarkdownPart("word " * 100), first=True),
+        AgentText(MarkdownPart("word " * 100), first=True),
         Call("Run", "", "in_progress", (), (Part("code", "y\n" * 50 + "z" * 99),)),
     ]
     lines = [OURS.sub("", line) for line in Painter(20).live(blocks, 8)]
@@ -190,7 +191,7 @@ def test_what_is_live_takes_no_more_than_its_room() -> None:
 
 
 def test_empty_lines_stand_between_what_does_not_belong_together() -> None:
-    text, call, note = Said(MarkdownPart("x"), first=True), Call("c", "", "completed"), Note("n")
+    text, call, note = AgentText(MarkdownPart("x"), first=True), Call("c", "", "completed"), Note("n")
     assert (
         needs_blank_line(Prompt("p"), text)
         and needs_blank_line(text, call)
@@ -198,6 +199,6 @@ def test_empty_lines_stand_between_what_does_not_belong_together() -> None:
         and needs_blank_line(text, text)
     )
     assert not needs_blank_line(call, call) and not needs_blank_line(note, note)
-    assert not needs_blank_line(text, Said(MarkdownPart("y"), first=False))
-    assert needs_blank_line(text, Said(MarkdownPart("y", gap=True), first=False))
-    assert not needs_blank_line(note, Shown(Part("code", "x")))
+    assert not needs_blank_line(text, AgentText(MarkdownPart("y"), first=False))
+    assert needs_blank_line(text, AgentText(MarkdownPart("y", gap=True), first=False))
+    assert not needs_blank_line(note, AgentContent(Part("code", "x")))

@@ -16,7 +16,7 @@ from tests.support.wire import wait_for_death
 import holdfast
 from holdfast.demo import agent as demo_agent
 from holdfast.errors import ProcessExited
-from holdfast.model import Filled
+from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,8 +125,8 @@ async def test_a_call_that_only_a_question_announced_is_in_the_history_if_it_is_
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        *(({"name": "Ada"}, "Hello, Ada."), (Filled("accept", {"name": "Bob"}), "Hello, Bob.")),
-        *((None, "You did not say."), (Filled("cancel"), "You did not say.")),
+        *(({"name": "Ada"}, "Hello, Ada."), (ElicitationAnswer("accept", {"name": "Bob"}), "Hello, Bob.")),
+        *((None, "You did not say."), (ElicitationAnswer("cancel"), "You did not say.")),
     ],
 )
 async def test_a_form_is_filled_in_by_whoever_said_they_would(protocol: ProtocolChoice, answer: Any, said: str) -> None:

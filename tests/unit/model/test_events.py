@@ -32,7 +32,7 @@ def test_the_key_is_the_one_of_the_entry_it_is_about(update: Update, key: str) -
 
 def test_only_a_chunk_that_is_nothing_but_text_carries_its_text_beside_it() -> None:
     chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": TEXT}
-    assert event_from(chunk).plain == "x"
+    assert event_from(chunk).plain_text == "x"
     for other in (
         {**chunk, "_meta": {}},
         {**chunk, "content": {**TEXT, "annotations": None}},
@@ -41,7 +41,7 @@ def test_only_a_chunk_that_is_nothing_but_text_carries_its_text_beside_it() -> N
         {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": TEXT},
         {"sessionUpdate": "_mine", "messageId": "m", "content": TEXT},
     ):
-        assert event_from(other).plain is None
+        assert event_from(other).plain_text is None
 
 
 def test_the_text_of_a_piece_of_a_message_can_be_had_whatever_stands_beside_it() -> None:
@@ -86,3 +86,28 @@ def test_every_chunk_appends_to_an_entity_that_can_be_written_whole() -> None:
         if rule.fold is Fold.APPEND:
             whole = RULES[rule.entity]
             assert (whole.fold, whole.key, whole.items) == (Fold.PATCH, rule.key, rule.items)
+
+
+@pytest.mark.requirement("A2", "P6")
+@pytest.mark.parametrize(
+    ("said", "stored"),
+    [
+        ("\ud83d", "\ufffd"),
+        ("a\ud83db\ude00", "a\ufffdb\ufffd"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("é\udcff", "é\ufffd"),
+    ],
+)
+def test_lone_surrogates_are_replaced_wherever_they_are(said: str, stored: str) -> None:
+    text = text_event("agent_message_chunk", "m", said)
+    assert text.plain_text == stored and text.update()["content"]["text"] == stored
+    update: Update = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": said,
+        "rawInput": {said: [said, {"deep": (said, 1, None)}]},
+    }
+    event = event_from(update)
+    assert event.key == stored
+    assert event.update()["rawInput"] == {stored: [stored, {"deep": [stored, 1, None]}]}
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": said}}
+    assert event_from(chunk).plain_text == stored

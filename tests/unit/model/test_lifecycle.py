@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from holdfast.model import Happening, Phase, next_phase
+from holdfast.model import Phase, TurnTrigger, next_phase
 
 LIFE = {
     Phase.WAITING: {"start": Phase.RUNNING, "end": Phase.ENDED},
@@ -17,10 +17,10 @@ LIFE = {
 
 
 @pytest.mark.parametrize("phase", Phase)
-@pytest.mark.parametrize("happening", get_args(Happening))
-def test_a_turn_goes_through_its_phases_and_ends_once(phase: Phase, happening: Happening) -> None:
-    if happening in LIFE[phase]:
-        assert next_phase(phase, happening) is LIFE[phase][happening]
+@pytest.mark.parametrize("trigger", get_args(TurnTrigger))
+def test_a_turn_goes_through_its_phases_and_ends_once(phase: Phase, trigger: TurnTrigger) -> None:
+    if trigger in LIFE[phase]:
+        assert next_phase(phase, trigger) is LIFE[phase][trigger]
     else:
         with pytest.raises(AssertionError, match=phase.value):
-            next_phase(phase, happening)
+            next_phase(phase, trigger)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.model import History, event_from, text_event
-from holdfast.view.blocks import Block, Call, Note, Plan, Prompt, Said, Shown
+from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.live import LiveView
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def see(view: LiveView, update: str, /, **members: Any) -> list[Block]:
-    return list(view.see(event_from({"sessionUpdate": update, **members})))
+    return list(view.feed(event_from({"sessionUpdate": update, **members})))
 
 
 def say(view: LiveView, text: str, message: str = "m", kind: str = "agent_message_chunk") -> list[Block]:
-    return list(view.see(text_event(kind, message, text)))
+    return list(view.feed(text_event(kind, message, text)))
 
 
 def call(view: LiveView, key: str = "c", **members: Any) -> list[Block]:
@@ -37,7 +37,7 @@ def end(view: LiveView, reason: str = "end_turn") -> list[Block]:
 
 
 def said(blocks: Iterable[Block]) -> list[str]:
-    return [it.part.text for it in blocks if isinstance(it, Said)]
+    return [block.part.text for block in blocks if isinstance(block, AgentText)]
 
 
 def test_text_is_given_part_by_part_and_the_rest_is_live() -> None:
@@ -54,9 +54,9 @@ def test_a_thought_is_told_apart_and_ends_where_the_answer_begins() -> None:
     view = LiveView()
     assert say(view, "Hm.", "t", "agent_thought_chunk") == []
     (thought,) = say(view, "Yes.")
-    assert isinstance(thought, Said) and thought.thought and thought.first
+    assert isinstance(thought, AgentText) and thought.thought and thought.first
     (answer,) = end(view)
-    assert isinstance(answer, Said) and not answer.thought and answer.first
+    assert isinstance(answer, AgentText) and not answer.thought and answer.first
 
 
 def test_a_tool_call_is_live_until_it_ends_and_given_once() -> None:
@@ -148,13 +148,13 @@ def test_the_users_own_words_are_not_repeated_and_those_of_others_are_shown() ->
     assert view.prompted("hello") == Prompt("hello")
     assert see(view, "user_message", messageId="u", content=[{"type": "text", "text": "hello"}]) == []
     assert say(view, "Hi.") == []
-    assert say(view, "from another window", "v", "user_message_chunk")[0] == Said(said_part("Hi."), first=True)
+    assert say(view, "from another window", "v", "user_message_chunk")[0] == AgentText(said_part("Hi."), first=True)
     assert end(view) == [Prompt("from another window")]
 
 
 def said_part(text: str) -> Any:
     (block,) = [*say(view := LiveView(), text), *view.finish()]
-    assert isinstance(block, Said)
+    assert isinstance(block, AgentText)
     return block.part
 
 
@@ -176,7 +176,7 @@ def test_what_is_no_text_is_shown_between_the_text() -> None:
     image = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
     text, shown = see(view, "agent_message_chunk", messageId="m", content=image)
     assert said([text]) == ["See:"]
-    assert isinstance(shown, Shown) and shown.part.kind == "image"
+    assert isinstance(shown, AgentContent) and shown.part.kind == "image"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_past_is_shown_in_its_order() -> None:
     ):
         history.apply(event_from(update))
     blocks = list(LiveView().replay(history))
-    assert [type(it) for it in blocks] == [Prompt, Plan, Call, Said, Said, Note, Prompt]
+    assert [type(it) for it in blocks] == [Prompt, Plan, Call, AgentText, AgentText, Note, Prompt]
 
 
 def test_a_very_long_answer_takes_time_in_proportion() -> None:
@@ -234,3 +234,14 @@ def test_a_very_long_answer_takes_time_in_proportion() -> None:
         count += len(say(view, "word"))
     count += len(end(view))
     assert count > 30
+
+
+@pytest.mark.requirement("P11", "F2")
+def test_damage_and_a_hand_over_are_seen_where_they_are() -> None:
+    view = LiveView()
+    say(view, "Before.")
+    before, note = see(view, "_holdfast/damaged", lines=2, reason="The checksum is wrong")
+    assert said([before]) == ["Before."]
+    assert note == Note("Damaged: 2 lines of the history cannot be read", "The checksum is wrong", "warning")
+    (note,) = see(view, "_holdfast/hand_over", **{"from": "weather", "to": "code"})
+    assert note == Note("The session was handed over from weather to code", tone="end")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydantic_ai import ToolDefinition
 
     from holdfast.agent import ToolCall, Turn
-    from holdfast.agent.tools import Kind
+    from holdfast.model import ToolKind
 
     Preview: TypeAlias = Callable[[Turn, ToolCall, dict[str, Any]], Awaitable[None]]
 
@@ -27,7 +27,7 @@ _BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 class Shown(NamedTuple):
     """How a tool is shown. `title` and `remember` may name arguments, as ``"Edit {path}"``."""
 
-    kind: Kind = "other"
+    kind: ToolKind = "other"
     title: str = ""
     path: str | None = None
     """The name of the argument that is a path: the editor may follow the agent there."""
@@ -51,7 +51,7 @@ class Shown(NamedTuple):
 
 def shown(
     *,
-    kind: Kind = "other",
+    kind: ToolKind = "other",
     title: str = "",
     path: str | None = None,
     remember: str | None = None,

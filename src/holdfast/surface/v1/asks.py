@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from holdfast.errors import InvalidParams
-from holdfast.model import Answer, Elicitation, Filled, Permission, PermissionOption, new_id
+from holdfast.model import Answer, Elicitation, ElicitationAnswer, Permission, PermissionOption, new_id
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -58,7 +58,7 @@ class _PermissionAnswer(msgspec.Struct):
 
 
 _read_permission = msgspec.json.Decoder(_PermissionAnswer).decode
-_read_filled = msgspec.json.Decoder(Filled).decode
+_read_filled = msgspec.json.Decoder(ElicitationAnswer).decode
 
 
 # What a client is asked
@@ -97,7 +97,7 @@ def read_elicitation(params: Update) -> Elicitation:
     return Elicitation(mode, {name: value for name, value in params.items() if name != "sessionId"})
 
 
-def elicitation_answer(filled: Filled) -> Update:
+def elicitation_answer(filled: ElicitationAnswer) -> Update:
     """Answer such a question."""
     answer: Update = {"action": filled.action}
     return answer if filled.content is None else {**answer, "content": filled.content}

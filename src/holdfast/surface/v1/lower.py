@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 from holdfast.surface.v1.options import lower_commands, lower_options, modes
 from holdfast.surface.v1.replay import cut, runs
 
@@ -34,8 +35,6 @@ CHUNKS = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thought_
 AS_THEY_ARE = frozenset({"session_info_update", "usage_update"})
 UNSAID = frozenset({"state_update", "_holdfast/turn_end"})
 STATUS = {"cancelled": "failed", "paused": "in_progress"}
-FINAL = frozenset({"completed", "failed"})
-KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"})
 NOT_OF_A_CALL = frozenset({"sessionUpdate", "content", "capabilities"})
 NOT_OF_A_DIFF = frozenset({"changes", "patch"})
 
@@ -178,7 +177,7 @@ class Lowering:
             yield {"sessionUpdate": "tool_call", **lowered}
         elif is_new or len(lowered) > 1:
             yield {"sessionUpdate": "tool_call_update", **lowered}
-        call.final = lowered.get("status") in FINAL
+        call.final = lowered.get("status") in V1_FINAL_STATUSES
         if call.final and not call.terminals:
             del self._calls[key]
 
@@ -223,7 +222,7 @@ def lower_members(update: Update) -> Update:
     call = {name: value for name, value in update.items() if name not in NOT_OF_A_CALL}
     if "status" in call:
         call["status"] = STATUS.get(call["status"], call["status"])
-    if "kind" in call and call["kind"] not in KINDS:
+    if "kind" in call and call["kind"] not in TOOL_KINDS:
         call["kind"] = "other"
     return call
 
