@@ -22,6 +22,8 @@ test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonplatform Darwin src
+	$(BIN)/basedpyright --pythonplatform Windows src
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist worksteal
 

@@ -251,7 +251,8 @@ async def test_tools_of_mcp_servers_are_under_the_modes_too(project: Path) -> No
     async with coding(2, project, *script, mcpServers=[wire(version=2)]) as it:
         await it.choose("mode", "ask")
         await it.prompt("Which tools have you?")
-        assert it.server.tools() == READING
+        # One says that it only reads. Another says that, and that it destroys something.
+        assert it.server.tools() == READING | {"mcp_it_cwd"}
         await it.choose("mode", "auto")
         await it.prompt("And now?")
         assert "mcp_it_echo" in it.server.tools()

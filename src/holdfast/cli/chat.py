@@ -87,8 +87,10 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         raise click.UsageError("--continue and --resume name two sessions; choose one")
     from holdfast.chat.run_chat import run_chat  # noqa: PLC0415  (`--help` needs none of it)
     from holdfast.chat.settings import chat_settings  # noqa: PLC0415
+    from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415
     from holdfast.cli.model_options import use_models  # noqa: PLC0415
 
+    make_undumpable()  # the agent's commands must not find here what the agent hides from them (P10)
     use_models("", cast("tuple[str, ...]", options["models"]), cast("str | None", options["base_url"]))
     protocol = cast("str", options["protocol"])
     settings, remark = chat_settings(

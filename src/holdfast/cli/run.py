@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.agent.port import AuthorAgent
+from holdfast.children.undumpable import make_undumpable
 from holdfast.cli.load_agent import load_agent
 from holdfast.cli.model_options import use_models
 from holdfast.errors import UsageError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 def run_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
+    make_undumpable()  # the environment may hold keys, and agents run commands (P10)
     try:
         logging.basicConfig(
             level=arguments.log_level.upper(),

@@ -275,6 +275,7 @@ class LoopInput:
             self._look = None
 
     def _look_for_hangup(self) -> None:
+        assert sys.platform != "win32"  # where threads read
         watch = select.poll()
         watch.register(self._fd, getattr(select, "POLLRDHUP", 0))
         if watch.poll(0):
@@ -299,14 +300,15 @@ class LoopOutput:
     """Writes at once what the descriptor takes, and the rest when the loop says there is room."""
 
     def __init__(self, fd: int, on_progress: Callable[[], None]) -> None:
-        self._was_blocking = os.get_blocking(fd)
-        os.set_blocking(fd, False)
         self._fd = fd
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._backlog: deque[memoryview] = deque()
         self.unsent = 0
         self.broken = False
+        assert sys.platform != "win32"  # where threads write
+        self._was_blocking = os.get_blocking(fd)
+        os.set_blocking(fd, False)
 
     def write(self, *pieces: bytes) -> None:
         unsent = sum(map(len, pieces))
@@ -323,6 +325,7 @@ class LoopOutput:
             written = max(0, written - len(piece))
 
     def close(self) -> None:
+        assert sys.platform != "win32"
         if self._fd >= 0:
             self._loop.remove_writer(self._fd)
             os.set_blocking(self._fd, self._was_blocking)  # others may share what is behind it
@@ -343,6 +346,7 @@ class LoopOutput:
 
     def _write_now(self, *pieces: bytes | memoryview) -> int:
         """Write what there is room for, and return how many bytes that were. Without a reader the output is broken."""
+        assert sys.platform != "win32"
         try:
             return os.write(self._fd, *pieces) if len(pieces) == 1 else os.writev(self._fd, pieces)
         except (BlockingIOError, InterruptedError):

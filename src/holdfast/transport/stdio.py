@@ -69,6 +69,8 @@ def _own_output() -> int:
     """
     if sys.__stdout__ is None:
         return os.open(os.devnull, os.O_WRONLY)
+    if sys.platform != "linux":
+        return os.dup(1)
     anew = "/proc/self/fd/1"
     with suppress(OSError):
         mode = os.stat(anew).st_mode  # noqa: PTH116  (pathlib takes as long to import as all our transports)

@@ -47,6 +47,7 @@ def available() -> bool:
 
 
 def _openat2(directory: int, path: str, flags: int, resolve: int) -> int:
+    assert sys.platform != "win32"
     call, get_errno = _syscall()
     how = _HOW.pack(flags | os.O_CLOEXEC, 0, resolve)
     while True:

@@ -52,6 +52,7 @@ class Opener:
     @contextmanager
     def open(self, place: Place, flags: int) -> Generator[int]:
         """Open what is at a place, to be read."""
+        assert sys.platform != "win32"
         fd = self._beneath(place, flags | (os.O_DIRECTORY if place.directory else 0)) if self.openat2 else None
         if fd is None:
             fd = walk.open_place(self.workspace, place, flags)

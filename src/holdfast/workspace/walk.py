@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
@@ -118,6 +119,7 @@ def _walk(workspace: Workspace, place: Place, finish: Callable[[int, str, int], 
 
 
 def _descend(place: Place, finish: Callable[[int, str, int], T | _Link], *, make: bool) -> T | _Detour:
+    assert sys.platform != "win32"  # see `Opener`
     try:
         here = open_root(place.root)
     except OSError as e:

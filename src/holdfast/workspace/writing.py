@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,7 @@ def rename(opener: Opener, old: Place, new: Place, *, replace: bool = False) -> 
 
 def _writable(place: Place, directory: int, name: str) -> os.stat_result | None:
     """Look at the file to be replaced. The system would replace one that is write-protected; nobody expects it to."""
+    assert sys.platform != "win32"  # see `Opener`
     try:
         old = os.lstat(name, dir_fd=directory)
     except FileNotFoundError:
@@ -118,7 +120,7 @@ def _fill(fd: int, data: bytes, old: os.stat_result | None, *, sync: bool) -> No
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-    if old is not None:
+    if old is not None and sys.platform != "win32":
         with suppress(OSError):
             os.fchown(fd, old.st_uid, old.st_gid)
         os.fchmod(fd, old.st_mode & 0o777)
@@ -127,6 +129,7 @@ def _fill(fd: int, data: bytes, old: os.stat_result | None, *, sync: bool) -> No
 
 
 def _sync_directory(directory: int) -> None:
+    assert sys.platform != "win32"
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | NOFOLLOW, dir_fd=directory)
     try:
         os.fsync(fd)
