@@ -42,7 +42,7 @@ class ClientServices:
             if services is not None and services.offered:
                 from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
 
-                return cls(turn, services, Workspace(turn.session.cwd, turn.session.additional))
+                return cls(turn, services, Workspace.resolve(turn.session.cwd, turn.session.additional))
         return None
 
     @property
@@ -53,7 +53,7 @@ class ClientServices:
     async def read_text(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
         """Read a file as the editor has it; from a line on (the first is 1), and so many lines."""
         self._need("read")
-        params: dict[str, Any] = {"path": str(self._workspace.resolve(path))}
+        params: dict[str, Any] = {"path": str(self._workspace.absolute(path))}
         if line is not None:
             params["line"] = line
         if limit is not None:
@@ -63,13 +63,13 @@ class ClientServices:
     async def write_text(self, path: str, text: str) -> None:
         """Write a file through the editor."""
         self._need("write")
-        await self._call("fs/write_text_file", {"path": str(self._workspace.resolve(path)), "content": text})
+        await self._call("fs/write_text_file", {"path": str(self._workspace.absolute(path)), "content": text})
 
     async def run(self, *command: str, cwd: str | None = None, limit: int = 1 << 20) -> tuple[int | None, str]:
         """Run a command in a terminal of the editor; give its exit status and output."""
         self._need("terminal")
         params: dict[str, Any] = {"command": command[0], "args": list(command[1:]), "outputByteLimit": limit}
-        params["cwd"] = str(self._workspace.resolve(cwd or "."))
+        params["cwd"] = str(self._workspace.absolute(cwd or "."))
         terminal = {"terminalId": (await self._call("terminal/create", params))["terminalId"]}
         try:
             ended = await self._call("terminal/wait_for_exit", terminal)

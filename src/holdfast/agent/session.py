@@ -103,7 +103,7 @@ class Session:
         """Get the files in its roots."""
         from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (not everybody needs them)
 
-        return Files(Workspace(self._live.cwd, self._live.additional))
+        return Files(Workspace.resolve(self._live.cwd, self._live.additional))
 
     def _in_category(self, category: str) -> str:
         for option in self._agent.options:

@@ -63,7 +63,7 @@ class Terminals:
             raise InvalidParams(f"There are {MAX_TERMINALS} terminals already; release one first")
         limit = OUTPUT_BYTES if it.output_byte_limit is None else min(max(it.output_byte_limit, 0), OUTPUT_BYTES)
         try:
-            cwd = str(self._workspace.resolve(it.cwd or "."))
+            cwd = str(self._workspace.absolute(it.cwd or "."))
             terminal = Terminal(it, cwd, limit)
         except (FileRefused, UsageError) as e:
             raise InvalidParams(str(e)) from None
