@@ -91,7 +91,7 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
 @given(st.lists(updates(), min_size=1, max_size=8))
 def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
     info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
-    prompt = {"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []}
+    prompt: Update = {"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []}
     broken = UnsealedTurn([msgspec.json.encode(it) for it in (prompt, *said)])
     lines, *_ = recovered(broken, Record(info, SessionState(), 0, 1), begins_entries=True)
     assert event_in(lines[-1].body).update()["reason"] == "interrupted"
