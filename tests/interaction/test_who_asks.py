@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.acp import CWD, Client, conversation, serving
@@ -284,7 +284,7 @@ async def test_two_clients_watch_and_prompt_one_session_and_see_one_order(versio
 
 def _text(update: dict[str, Any]) -> str:
     content: Any = update["content"]
-    blocks: list[dict[str, str]] = content if isinstance(content, list) else [content]
+    blocks = cast("list[dict[str, str]]", content if isinstance(content, list) else [content])
     return "".join(block["text"] for block in blocks)
 
 
