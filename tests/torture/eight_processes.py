@@ -208,12 +208,14 @@ def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> 
     """Keep so many workers at work, killing one now and then; say how many were killed."""
     until = time.time() + seconds
     lives = 0
+    journals: dict[int, Path] = {}
 
     def start(place: int) -> subprocess.Popen[bytes]:
         nonlocal lives
         lives += 1
+        journals[place] = base / f"journal-{lives}"
         command = [sys.executable, "-m", "tests.torture.eight_processes", "--work", str(base / "s.db")]
-        command += ["--name", f"w{place}y{lives}", "--until", str(until), "--journal", str(base / f"journal-{lives}")]
+        command += ["--name", f"w{place}y{lives}", "--until", str(until), "--journal", str(journals[place])]
         return subprocess.Popen(command, cwd=REPOSITORY)
 
     workers = [start(place) for place in range(processes)]
@@ -224,6 +226,8 @@ def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> 
             progress.tell(seconds - left, f"{killed} killed")
             time.sleep(min(left, chance.uniform(0.1, 1.0)))
             place = chance.randrange(processes)
+            if not journals[place].exists():
+                continue  # it is still starting: nothing would come of it
             workers[place].kill()
             workers[place].wait()
             killed += 1

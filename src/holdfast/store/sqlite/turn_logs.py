@@ -147,7 +147,8 @@ class TurnFile:
 
     def read(self) -> bytes:
         """Read all that is in it."""
-        return os.pread(self._fd, self._size, 0)
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        return os.read(self._fd, self._size)
 
     def empty(self) -> None:
         """Forget what is in it. Where that fails, records of sealed turns are passed over by whoever reads it."""
