@@ -254,11 +254,11 @@ async def judge(path: str, words: dict[str, list[str]], forks: list[tuple[str, s
             tally.counts["recovered"] += await recover(store, await store.claim(session))
             record = await store.get(session)
             lines = await history(store, session, record.lines)
-            said = [event_in(it).key for it in lines]
+            said = [event_in(line).key for line in lines]
             found[session] = said
-            wrong = [it for it, count in Counter(said).items() if count > 1]
+            wrong = [word for word, count in Counter(said).items() if count > 1]
             missing = set(promised) - set(said)
-            epochs = [int(it.split("z")[2]) for it in said]
+            epochs = [int(word.split("z")[2]) for word in said]
             tally.counts["lines"] += len(said)
             if wrong or missing:
                 tally.wrong.append(
@@ -278,7 +278,7 @@ async def judge(path: str, words: dict[str, list[str]], forks: list[tuple[str, s
             except SessionNotFound:
                 tally.wrong.append(f"the fork {copy} is gone")
                 continue
-            said = [event_in(it).key for it in lines]
+            said = [event_in(line).key for line in lines]
             if said != found[source][: len(said)]:
                 tally.wrong.append(f"the fork {copy} is not what its source was")
     finally:
@@ -313,8 +313,8 @@ def main() -> int:
         return 0
     with TemporaryDirectory() as path:
         tally = asyncio.run(trial(Path(path), options.seconds, options.processes, options.seed))
-    for it in tally.wrong[:20]:
-        print(it, file=sys.stderr)
+    for wrong in tally.wrong[:20]:
+        print(wrong, file=sys.stderr)
     print(f"{options.processes} processes, {options.seconds:.0f} s, seed {options.seed}: {tally}")
     return 1 if tally.wrong else 0
 

@@ -179,7 +179,7 @@ class Life:
 
     def pick(self, *, running: bool | None) -> str | None:
         """Choose a session with or without a running turn."""
-        found = [it for it, known in self._world.items() if running in (None, known.turn is not None)]
+        found = [session for session, known in self._world.items() if running in (None, known.turn is not None)]
         return self._chance.choice(found) if found else None
 
     async def create(self, step: int) -> None:
@@ -216,7 +216,7 @@ class Life:
             return
         sizes = [self._chance.choice([10, 3_000, 60_000]) for _ in range(3)]
         said = [message(f"sealed {step} {'y' * size}") for size in sizes]
-        lines = (*self._world[session].lines, *(it.body for it in said))
+        lines = (*self._world[session].lines, *(line.body for line in said))
         changes = Changes(state=SessionState(memory={"n": step}), title=f"sealed {step}")
         name, log = self._logs[session]
         self._old_logs[name] = Path(log.path).read_bytes()  # noqa: ASYNC240
@@ -314,8 +314,9 @@ def is_said(line: bytes) -> bool:
 def fits(world: World, expected: World) -> bool:
     """Say whether what was found is what is expected; of a running turn at least what was synced."""
     return world.keys() == expected.keys() and all(
-        replace(it, turn=None) == replace(expected[session], turn=None) and turn_fits(it.turn, expected[session].turn)
-        for session, it in world.items()
+        replace(known, turn=None) == replace(expected[session], turn=None)
+        and turn_fits(known.turn, expected[session].turn)
+        for session, known in world.items()
     )
 
 
@@ -339,7 +340,9 @@ async def survives(loss: Loss, chance: random.Random) -> str:
         if not loss.acknowledged:
             (base / f"{NAME}.turns").rmdir()
         try:
-            world = await found(base, {*loss.acknowledged, *(session for it in loss.under_way for session in it)})
+            world = await found(
+                base, {*loss.acknowledged, *(session for possible in loss.under_way for session in possible)}
+            )
         except (HoldfastError, apsw.Error, AssertionError, msgspec.DecodeError, KeyError) as e:
             return f"{loss.during}: {e!r}"
     if any(fits(world, expected) for expected in (loss.acknowledged, *loss.under_way)):
@@ -371,9 +374,9 @@ def main() -> int:
     done = 0
     while done < options.rounds:
         some = min(500, options.rounds - done)
-        for it in asyncio.run(trial(some, options.seed + done)):
-            lost.append(it)
-            print(f"{it}\nagain: --rounds {some} --seed {options.seed + done}", file=sys.stderr, flush=True)
+        for loss in asyncio.run(trial(some, options.seed + done)):
+            lost.append(loss)
+            print(f"{loss}\nagain: --rounds {some} --seed {options.seed + done}", file=sys.stderr, flush=True)
         done += some
         progress.tell(done, f"{len(lost)} of them lost something")
     pretended = asyncio.run(trial(LIES, options.seed, lies=True))
