@@ -32,7 +32,7 @@ quick: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/laws tests/contract -m "not slow"
+	$(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/laws tests/contract
 
 bench: $(VENV)/.ready node_modules/.ready
 	-@$(MAKE) --no-print-directory $(FRAMEWORKS)/.ready || echo "the row 'items' will lack the other frameworks"
