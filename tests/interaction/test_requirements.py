@@ -72,7 +72,7 @@ RULES = {
     "E6": "MCP connections are not shared, their secrets not kept",
 }
 
-OTHERS = frozenset(f"P{n}" for n in range(1, 12))
+OTHERS = frozenset(f"P{n}" for n in range(1, 14))
 """Promises, that tests may name too."""
 
 
