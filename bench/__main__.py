@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from bench import table
+from bench import sources, table
 from bench.machine import machine
 from bench.model import ALL
 from bench.processes import Contender, find
@@ -25,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run: {', '.join(names)} (default: all)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender is measured (default: 5)")
     parser.add_argument("--markdown", action="store_true", help="print what goes into docs/benchmarks.md")
+    sources.add_options(parser)
     chosen = parser.parse_args(arguments)
+    sources.choose(chosen)
     if unknown := set(chosen.names) - set(names):
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
 

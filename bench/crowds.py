@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.format import Line
-from holdfast.store.sqlite import segments
+from holdfast.model import SessionInfo
+from holdfast.store.sqlite import sessions
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.histories import EMPTY, extend_history
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,25 +61,22 @@ def build_messages(path: Path, count: int) -> None:
                     "content": [{"type": "text", "text": text}],
                 }
                 lines.append(Line(msgspec.json.encode(update), text))
-            segments.extend_history(db, number, lines)
+            sessions.set_end(db, number, extend_history(db, number, EMPTY, lines))
     db.run("add_setting", name="cursor key", value=b"k" * 32)
     db.close()
 
 
 def _add_session(db: Database, n: int, created: int, used: int) -> int:
-    row = db.row(
-        "add_session",
+    info = SessionInfo(
         id=f"sess_{n:016}",
         cwd=f"/home/somebody/project-{n % DIRECTORIES}",
-        additional="[]",
-        title=f"What session {n} is about",
+        additional=(),
+        title=None,
         created_at=created,
         updated_at=used,
-        listed=True,
         archived=False,
         messages=2,
-        state=b"{}",
-        owner=None,
     )
-    assert row
-    return row[0]
+    number, _ = sessions.add_session(db, info, b"{}", None)
+    db.run("set_title", n=number, title=f"What session {n} is about", doc=None)
+    return number

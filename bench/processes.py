@@ -79,7 +79,11 @@ class Report(msgspec.Struct):
 class ContenderProcess:
     """Its process, with a pipe to its stdin and one from its stdout."""
 
-    def __init__(self, command: Sequence[str], pass_fds: Sequence[int] = ()) -> None:
+    def __init__(self, command: Sequence[str], pass_fds: Sequence[int] = (), *, source: Path | None = None) -> None:
+        """`source` is where it finds `holdfast`, unless it is to find the one that is installed."""
+        environment = {"PYTHONDONTWRITEBYTECODE": ""}  # or our own modules are compiled at every start
+        if source is not None:
+            environment["PYTHONPATH"] = str(source)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed by __exit__)
         self._process = subprocess.Popen(
             command,
@@ -88,7 +92,7 @@ class ContenderProcess:
             stderr=self._stderr,
             bufsize=0,
             pass_fds=pass_fds,
-            env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},  # or our own modules are compiled at every start
+            env=os.environ | environment,
         )
         assert self._process.stdin and self._process.stdout
         self.stdin = self._process.stdin.fileno()

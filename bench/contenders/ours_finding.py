@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from meter import Meter
 
+from holdfast.model import Scope
 from holdfast.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holdfast.store import Store
+    from holdfast.store import SessionStore
 
 ROUNDS = 200
 PLACES = 20
@@ -31,15 +32,19 @@ CWD = "/home/somebody/project-3"
 WORDS = {"rare": "chrysanthemum", "common": "the"}
 
 
-async def pages(small: Store, large: Store, meter: Meter) -> None:
+async def pages(small: SessionStore, large: SessionStore, meter: Meter) -> None:
     for cwd in (None, CWD):
         few, many = await cursors(small, cwd), await cursors(large, cwd)
         for where in ("first", "middle", "last"):
 
-            def ask(store: Store, places: list[str | None], cwd: str | None = cwd) -> Callable[[int], Awaitable[int]]:
+            def ask(
+                store: SessionStore, places: list[str | None], cwd: str | None = cwd
+            ) -> Callable[[int], Awaitable[int]]:
                 async def asked(n: int) -> int:
                     cursor = places[n % len(places)]
-                    return len((await store.list(cwd=cwd, archived="exclude", cursor=cursor, limit=PAGE)).sessions)
+                    return len(
+                        (await store.list(Scope(), cwd=cwd, archived="exclude", cursor=cursor, limit=PAGE)).sessions
+                    )
 
                 return asked
 
@@ -47,21 +52,23 @@ async def pages(small: Store, large: Store, meter: Meter) -> None:
             await compare(meter, name, ask(small, few[where]), ask(large, many[where]), found=PAGE)
 
 
-async def cursors(store: Store, cwd: str | None) -> dict[str, list[str | None]]:
+async def cursors(store: SessionStore, cwd: str | None) -> dict[str, list[str | None]]:
     """Walk through the whole list once, to know where its pages begin."""
     found: list[str | None] = [None]
-    while (page := await store.list(cwd=cwd, archived="exclude", cursor=found[-1], limit=PAGE)).cursor is not None:
+    while (
+        page := await store.list(Scope(), cwd=cwd, archived="exclude", cursor=found[-1], limit=PAGE)
+    ).cursor is not None:
         found.append(page.cursor)
     middle = found[len(found) // 4 : -(len(found) // 4) or None]
     return {"first": found[:1], "middle": middle[:: max(1, len(middle) // PLACES)], "last": found[-1:]}
 
 
-async def search(small: Store, large: Store, meter: Meter) -> None:
+async def search(small: SessionStore, large: SessionStore, meter: Meter) -> None:
     for name, word in WORDS.items():
 
-        def ask(store: Store, word: str = word) -> Callable[[int], Awaitable[int]]:
+        def ask(store: SessionStore, word: str = word) -> Callable[[int], Awaitable[int]]:
             async def asked(_: int) -> int:
-                return len(await store.search(word, cwd=None, limit=20))
+                return len(await store.search(word, Scope(), cwd=None, limit=20))
 
             return asked
 

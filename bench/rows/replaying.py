@@ -104,7 +104,7 @@ def _copy(path: str, size: int) -> float:
 async def _first_share(path: str) -> float:
     """Say which share of the history the store reads before it gives the first of it away."""
     store = await open_store(path)
-    sizes = [sum(map(len, blocks)) async for blocks in store.read(LONG, ENTRIES)]
+    sizes = [sum(map(len, blocks)) async for blocks in store.read(LONG, 0, ENTRIES)]
     await store.close()
     return sizes[0] / sum(sizes)
 

@@ -176,6 +176,23 @@ async def test_the_last_activity_only_grows_even_where_the_clock_goes_back(place
         assert seen == sorted(set(seen))
 
 
+@pytest.mark.requirement("B5", "B10")
+async def test_what_happens_between_turns_is_kept_and_is_no_activity(place: Place) -> None:
+    async with place.open() as store:
+        blank, used = await new(store), await talked(store, CWD, "hello")
+        for claim, lines in ((blank, 1), (used, 2)):
+            before = (await store.get(claim.session)).info
+            log = await store.begin(claim, [], Changes(title="between"), activity=False)
+            log.append(logged(message("in the background")) + b"\n")
+            unsealed = (await store.snapshot(claim.session)).unsealed
+            assert unsealed is not None
+            await store.seal(claim, [message("in the background")], NOTHING, messages=1, activity=False)
+            record = await store.get(claim.session)
+            assert record.info == msgspec.structs.replace(before, title="between", messages=lines)
+            assert record.lines == lines
+        assert await walk(store) == [used.session]
+
+
 async def test_a_turn_may_change_the_session_at_both_its_ends(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
@@ -295,7 +312,7 @@ async def test_old_sessions_are_pruned_unless_somebody_has_them(place: Place) ->
 async def test_vacuum_gives_back_space_and_changes_nothing_else(place: Place) -> None:
     async with place.open() as store:
         kept = await talked(store, CWD, *[f"kept {n} {'x' * 1_000}" for n in range(100)])
-        fork = await store.fork(kept, info(), SessionState(), up_to=None, lines=[message("forked")])
+        fork = (await store.fork(kept, info(), SessionState(), up_to=None, lines=[message("forked")])).claim
         gone = await talked(store, CWD, *[f"gone {n} {'x' * 1_000}" for n in range(1_000)])
         before = await history(store, kept.session), await history(store, fork.session), await hits(store, "kept")
         await store.delete(gone.session)
@@ -314,7 +331,9 @@ async def test_what_was_deleted_takes_no_space_after_a_vacuum(lasting: Place) ->
         await store.vacuum()
         before = Path(lasting.path).stat().st_size  # noqa: ASYNC240
         gone = await talked(store, CWD, *[f"gone {n} {'x' * 1_000}" for n in range(1_000)], title="gone")
-        fork = await store.fork(gone, info(title="gone", messages=1), SessionState(), up_to=None, lines=[message("x")])
+        fork = (
+            await store.fork(gone, info(title="gone", messages=1), SessionState(), up_to=None, lines=[message("x")])
+        ).claim
         await store.delete(gone.session)
         await store.delete(fork.session)
         await store.vacuum()

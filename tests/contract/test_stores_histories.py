@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.stores import (
+    ALL,
     CWD,
     NOTHING,
     bodies,
@@ -27,6 +28,8 @@ from holdfast.format import fold
 from holdfast.model import SessionState
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from tests.support.stores import Place
 
     from holdfast.format import Line
@@ -45,7 +48,11 @@ def line_of(size: int) -> Line:
 async def fork(
     store: Store, claim: Claim, *, up_to: str | None = None, more: tuple[Line, ...] = (), messages: int = 1
 ) -> Claim:
-    return await store.fork(claim, info(messages=messages), SessionState(), up_to=up_to, lines=more)
+    return (await store.fork(claim, info(messages=messages), SessionState(), up_to=up_to, lines=more)).claim
+
+
+async def rest(reading: AsyncIterator[list[bytes]]) -> list[bytes]:
+    return [block async for some in reading for block in some]
 
 
 # Reading back
@@ -96,8 +103,25 @@ async def test_turns_of_random_sizes_come_back_and_so_does_every_beginning_of_th
         for count in [0, 1, len(said), *(chance.randint(0, len(said)) for _ in range(10))]:
             assert await history(store, claim.session, count) == bodies(said)[:count]
         assert await history(store, claim.session) == bodies(said), "asking for more than there is gives what there is"
-        blocks = [block async for some in store.read(claim.session, len(said)) for block in some]
+        blocks = [block async for some in store.read(claim.session, 0, len(said)) for block in some]
         assert all(len(block) <= SEGMENT or b"\n" not in block for block in blocks), "what is read at once is bounded"
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_history_is_read_from_any_line_to_any_other(place: Place, seed: int) -> None:
+    chance = random.Random(seed)
+    async with place.open() as store:
+        claim = await new(store)
+        said: list[Line] = []
+        for _ in range(12):
+            some = [line_of(chance.choice([100, 9_000, 70_000])) for _ in range(chance.randint(1, 4))]
+            await turn(store, claim, *some)
+            said += some
+        for _ in range(40):
+            start, end = chance.randint(0, len(said) + 2), chance.randint(0, len(said) + 2)
+            assert await history(store, claim.session, end, start=start) == bodies(said)[start:end]
+        with pytest.raises(SessionNotFound):
+            await history(store, "sess_0", 0)
 
 
 @pytest.mark.requirement("B11")
@@ -105,7 +129,7 @@ async def test_the_first_lines_come_before_much_is_read(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
         await turn(store, claim, *[line_of(1_000) for _ in range(10_000)])
-        reading = store.read(claim.session, 10_000)
+        reading = store.read(claim.session, 0, 10_000)
         first = await anext(reading)
         assert sum(map(len, first)) <= 2 * SEGMENT
         sizes = [sum(map(len, some)) async for some in reading]
@@ -121,7 +145,7 @@ async def test_whoever_reads_sees_what_was_there_when_it_began_however_much_is_a
         await turn(store, claim, *said)
         await turn(store, claim, small := message("small"))
         read: list[bytes] = []
-        async for some in store.read(claim.session, 101):
+        async for some in store.read(claim.session, 0, 101):
             read += [line for block in some for line in block.split(b"\n")]
             await turn(store, claim, message("later"), line_of(50_000))
         assert read == bodies([*said, small])
@@ -134,13 +158,12 @@ async def test_segments_made_into_one_while_they_are_read_are_read_once(place: P
         said = [line_of(5_000) for _ in range(12)]
         for line in said:
             await turn(store, claim, line)
-        reading = store.read(claim.session, 12)
-        read = await anext(reading)
+        read = await anext(store.read(claim.session, 0, 12))
         assert 1 < len(read) < 12, "they are apart, and not all of them are read at once"
         await turn(store, claim, line_of(10_000))
-        read += [block async for some in reading for block in some]
+        read += [block async for some in store.read(claim.session, len(read), 12) for block in some]
         assert b"\n".join(read).split(b"\n") == bodies(said)
-        (whole, _) = [block async for some in store.read(claim.session, 13) for block in some]
+        (whole, _) = [block async for some in store.read(claim.session, 0, 13) for block in some]
         assert whole.split(b"\n") == bodies(said), "now they are one"
 
 
@@ -150,7 +173,7 @@ async def test_what_two_sessions_share_stays_as_it_was_when_one_goes_on(place: P
         said = [message(f"word{n} {'x' * 10_000}") for n in range(8)]
         for line in said:
             await turn(store, claim, line)
-        copy = await store.fork(claim, info(), SessionState(), up_to=None, lines=[])
+        copy = (await store.fork(claim, info(), SessionState(), up_to=None, lines=[])).claim
         more = {it: [message(f"more{n} {'y' * 20_000}") for n in range(16)] for it in (claim, copy)}
         for owner, lines in more.items():
             for line in lines:
@@ -159,26 +182,26 @@ async def test_what_two_sessions_share_stays_as_it_was_when_one_goes_on(place: P
             assert await history(store, owner.session) == bodies([*said, *lines])
         await store.delete(claim.session)
         assert await history(store, copy.session) == bodies([*said, *more[copy]])
-        (hit,) = await store.search("word3", cwd=None, limit=9)
+        (hit,) = await store.search("word3", ALL, cwd=None, limit=9)
         assert (hit.session.id, hit.text.split()[0]) == (copy.session, "word3")
 
 
 async def test_a_session_deleted_while_it_is_read_is_not_taken_for_a_short_one(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
-        await turn(store, claim, *[line_of(20_000) for _ in range(100)])
-        reading = store.read(claim.session, 100)
+        await turn(store, claim, *[line_of(20_000) for _ in range(200)])
+        reading = store.read(claim.session, 0, 200)
         await anext(reading)
         await store.delete(claim.session)
         with pytest.raises(SessionNotFound):
-            await anext(reading)
+            await rest(reading)
 
 
 async def test_a_reader_that_leaves_early_holds_up_nobody(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
         await turn(store, claim, *[line_of(20_000) for _ in range(100)])
-        async for _ in store.read(claim.session, 100):
+        async for _ in store.read(claim.session, 0, 100):
             break
         await turn(store, claim, message("later"))
         await store.vacuum()
@@ -314,7 +337,7 @@ async def test_forks_outlive_what_they_were_forked_from_and_are_still_found(plac
         await store.delete(first.session)
         await store.vacuum()
         assert await history(store, second.session) == expected
-        found = await store.search("needle", cwd=None, limit=9)
+        found = await store.search("needle", ALL, cwd=None, limit=9)
         assert {it.session.id for it in found} == {second.session}
         await store.delete(second.session)
         assert await hits(store, "needle") == []

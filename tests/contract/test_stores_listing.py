@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
-from tests.support.stores import CWD, NOTHING, Place, info, message, new, prompt, talked, turn, walk
+from tests.support.stores import ALL, CWD, NOTHING, Place, info, message, new, prompt, talked, turn, walk
 
 from holdfast.errors import InvalidParams
 from holdfast.model import SessionState
 from holdfast.store import Changes
+from holdfast.store.sqlite.database import Database, queries
 
 if TYPE_CHECKING:
     from holdfast.model import ArchiveFilter
@@ -22,14 +26,14 @@ pytestmark = pytest.mark.requirement("B4")
 
 
 async def first_cursor(store: Store, cwd: str | None = None, archived: ArchiveFilter = "exclude") -> str:
-    page = await store.list(cwd=cwd, archived=archived, cursor=None, limit=1)
+    page = await store.list(ALL, cwd=cwd, archived=archived, cursor=None, limit=1)
     assert page.cursor is not None
     return page.cursor
 
 
 async def test_a_store_without_sessions_lists_none(place: Place) -> None:
     async with place.open() as store:
-        page = await store.list(cwd=None, archived="exclude", cursor=None, limit=50)
+        page = await store.list(ALL, cwd=None, archived="exclude", cursor=None, limit=50)
         assert (page.sessions, page.cursor) == ((), None)
 
 
@@ -54,7 +58,7 @@ async def test_a_list_shows_what_is_known_of_each_session(place: Place) -> None:
     async with place.open() as store:
         claim = await talked(store, CWD, "a", "b", title="T")
         await store.save(claim, Changes(additional=("/x",)))
-        page = await store.list(cwd=None, archived="exclude", cursor=None, limit=50)
+        page = await store.list(ALL, cwd=None, archived="exclude", cursor=None, limit=50)
         assert page.sessions == ((await store.get(claim.session)).info,)
         assert (page.sessions[0].messages, page.sessions[0].additional) == (2, ("/x",))
 
@@ -108,6 +112,17 @@ async def test_archived_sessions_are_listed_as_they_are_asked_for(place: Place) 
         assert claims[0].session in await walk(store)
 
 
+@pytest.mark.parametrize("cwd", [None, "/x"])
+def test_a_page_is_read_from_an_index_alone_whatever_the_number_of_sessions(lasting: Place, cwd: str | None) -> None:
+    Path(lasting.path).parent.mkdir()
+    name = "list_in_scope" if cwd is None else "list_in_directory"
+    bindings = {"scope": 1, "archived": 0, "cwd": cwd, "updated_at": 1, "n": 1, "limit": 1}
+    Database(lasting.path).close()
+    with closing(apsw.Connection(lasting.path)) as db:
+        plan = [str(step[3]) for step in db.execute(f"EXPLAIN QUERY PLAN {queries()[name]}", bindings)]  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    assert len(plan) == 1 and "COVERING INDEX" in plan[0], plan
+
+
 # Cursors
 
 
@@ -120,10 +135,10 @@ async def test_a_cursor_is_opaque_and_every_change_to_it_is_noticed(place: Place
             for other in ("A" if char != "A" else "B", "", char * 2, "!", "=", " ", "\n", "é"):
                 forged = cursor[:at] + other + cursor[at + 1 :]
                 with pytest.raises(InvalidParams):
-                    await store.list(cwd="/secret/place", archived="exclude", cursor=forged, limit=1)
+                    await store.list(ALL, cwd="/secret/place", archived="exclude", cursor=forged, limit=1)
         for more in ("=", "==", "A", "AAAA", "\n", "!"):
             with pytest.raises(InvalidParams):
-                await store.list(cwd="/secret/place", archived="exclude", cursor=cursor + more, limit=1)
+                await store.list(ALL, cwd="/secret/place", archived="exclude", cursor=cursor + more, limit=1)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +148,7 @@ async def test_a_cursor_is_opaque_and_every_change_to_it_is_noticed(place: Place
 async def test_what_is_no_cursor_of_ours_is_refused(place: Place, cursor: str) -> None:
     async with place.open() as store:
         with pytest.raises(InvalidParams, match="cursor"):
-            await store.list(cwd=None, archived="exclude", cursor=cursor, limit=1)
+            await store.list(ALL, cwd=None, archived="exclude", cursor=cursor, limit=1)
 
 
 async def test_a_cursor_of_another_store_is_refused(place: Place) -> None:
@@ -142,7 +157,7 @@ async def test_a_cursor_of_another_store_is_refused(place: Place) -> None:
             await talked(other, CWD, str(n))
             await talked(store, CWD, str(n))
         with pytest.raises(InvalidParams):
-            await store.list(cwd=None, archived="exclude", cursor=await first_cursor(other), limit=1)
+            await store.list(ALL, cwd=None, archived="exclude", cursor=await first_cursor(other), limit=1)
 
 
 async def test_a_cursor_of_a_list_with_other_filters_is_refused(place: Place) -> None:
@@ -155,7 +170,7 @@ async def test_a_cursor_of_a_list_with_other_filters_is_refused(place: Place) ->
             for other in lists:
                 if other != mine:
                     with pytest.raises(InvalidParams):
-                        await store.list(cwd=other[0], archived=other[1], cursor=cursor, limit=1)
+                        await store.list(ALL, cwd=other[0], archived=other[1], cursor=cursor, limit=1)
 
 
 async def test_a_cursor_is_good_after_a_restart_and_for_another_page_size(lasting: Place) -> None:
@@ -163,7 +178,7 @@ async def test_a_cursor_is_good_after_a_restart_and_for_another_page_size(lastin
         claims = [await talked(store, CWD, str(n)) for n in range(5)]
         cursor = await first_cursor(store)
     async with lasting.open() as store:
-        page = await store.list(cwd=None, archived="exclude", cursor=cursor, limit=50)
+        page = await store.list(ALL, cwd=None, archived="exclude", cursor=cursor, limit=50)
         assert [it.id for it in page.sessions] == [it.session for it in reversed(claims[:4])]
 
 
@@ -172,7 +187,7 @@ async def test_a_cursor_is_good_after_the_session_it_ended_with_is_gone(place: P
         claims = [await talked(store, CWD, str(n)) for n in range(3)]
         cursor = await first_cursor(store)
         await store.delete(claims[2].session)
-        page = await store.list(cwd=None, archived="exclude", cursor=cursor, limit=50)
+        page = await store.list(ALL, cwd=None, archived="exclude", cursor=cursor, limit=50)
         assert [it.id for it in page.sessions] == [claims[1].session, claims[0].session]
 
 
@@ -194,7 +209,7 @@ async def test_while_sessions_change_none_comes_twice_and_none_that_did_not_move
         seen: list[str] = []
         cursor: str | None = None
         while True:
-            page = await store.list(cwd=None, archived=archived, cursor=cursor, limit=chance.randint(1, 5))
+            page = await store.list(ALL, cwd=None, archived=archived, cursor=cursor, limit=chance.randint(1, 5))
             seen += [it.id for it in page.sessions]
             if (cursor := page.cursor) is None:
                 break

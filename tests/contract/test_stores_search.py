@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from tests.support.stores import CWD, hits, info, lines, message, new, talked, turn
+from tests.support.stores import ALL, CWD, hits, info, lines, message, new, talked, turn
 
 from holdfast.model import SessionState
 from holdfast.store import Changes
@@ -26,7 +26,7 @@ async def test_titles_messages_and_titles_of_tool_calls_are_found_newest_first(p
             message("the red answer", key="a"),
             message("red thought", kind="agent_thought"),
         )
-        found = await store.search("red", cwd=None, limit=9)
+        found = await store.search("red", ALL, cwd=None, limit=9)
         assert [(it.kind, it.key, it.text) for it in found] == [
             ("agent_message", "a", "the red answer"),
             ("tool_call_update", "c", "Read red.txt"),
@@ -68,7 +68,7 @@ async def test_words_are_found_and_marked_whatever_their_script_and_accents(
 ) -> None:
     async with place.open() as store:
         await talked(store, CWD, said, "something else")
-        (hit,) = await store.search(words, cwd=None, limit=9)
+        (hit,) = await store.search(words, ALL, cwd=None, limit=9)
         assert hit.text == said
         assert hit.marks, "whoever is shown a hit wants to see why it is one"
         assert all(said[start:end].strip() for start, end in hit.marks)
@@ -132,8 +132,8 @@ async def test_what_was_forked_is_found_once_and_the_words_of_a_part_only_once_m
         await turn(store, source, message("needle one", key="m1"), message("needle two", key="m2"))
         await store.fork(source, info(messages=1), SessionState(), up_to=None, lines=[])
         assert await hits(store, "needle") == ["needle two", "needle one"]
-        part = await store.fork(source, info(messages=1), SessionState(), up_to="m1", lines=[])
-        found = await store.search("needle", cwd=None, limit=9)
+        part = (await store.fork(source, info(messages=1), SessionState(), up_to="m1", lines=[])).claim
+        found = await store.search("needle", ALL, cwd=None, limit=9)
         assert [(it.text, it.session.id == part.session) for it in found] == [
             ("needle one", True),
             ("needle two", False),
@@ -152,7 +152,7 @@ async def test_a_message_stored_on_several_lines_is_found_whole(place: Place) ->
     async with place.open() as store:
         claim = await new(store)
         await turn(store, claim, message("before"), *said, message("after"))
-        (hit,) = await store.search("red blue", cwd=None, limit=9)
+        (hit,) = await store.search("red blue", ALL, cwd=None, limit=9)
         assert (hit.kind, hit.key) == ("agent_message", "m")
         assert [hit.text[start:end] for start, end in hit.marks] == ["blue", "red"]
 
@@ -163,7 +163,7 @@ async def test_lines_added_later_to_a_segment_are_found_where_they_are(place: Pl
         for n in range(300):
             await turn(store, claim, message(f"word{n} {'x' * 300}", key=f"m{n}"))
         for n in (0, 1, 150, 299):
-            (hit,) = await store.search(f"word{n}", cwd=None, limit=9)
+            (hit,) = await store.search(f"word{n}", ALL, cwd=None, limit=9)
             assert hit.key == f"m{n}"
             assert hit.text.startswith(f"word{n} ")
 

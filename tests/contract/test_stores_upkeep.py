@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from tests.support.neighbours import neighbour
 from tests.support.stores import (
+    ALL,
     CWD,
     NOTHING,
     bodies,
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
     from tests.support.stores import Place
 
     from holdfast.model import Update
-    from holdfast.store import Finding, Store
+    from holdfast.store import Finding, SessionStore
 
 
-async def findings(store: Store) -> dict[str, Finding]:
+async def findings(store: SessionStore) -> dict[str, Finding]:
     return {it.about: it async for it in store.examine()}
 
 
-async def repaired(store: Store) -> list[str]:
+async def repaired(store: SessionStore) -> list[str]:
     """Put right what can be; give what is still not well."""
     for it in [it async for it in store.examine() if it.repair]:
         await store.repair(it)
@@ -56,11 +57,13 @@ def spoil(place: Place, *statements: str) -> None:
             db.execute(it)  # pyright: ignore[reportUnknownMemberType]
 
 
-def spoil_pages(place: Place, first: int) -> None:
+def spoil_pages(place: Place, table: str) -> None:
+    with closing(apsw.Connection(place.path)) as db:
+        pages = [page for (page,) in db.execute("SELECT pageno FROM dbstat WHERE name = ?", (table,))]  # pyright: ignore[reportUnknownMemberType]
     file = Path(place.path)
     data = bytearray(file.read_bytes())
-    for at in range(first * 4096, len(data), 4096):
-        data[at : at + 64] = b"\xff" * 64
+    for page in pages[1:]:
+        data[(page - 1) * 4096 : (page - 1) * 4096 + 64] = b"\xff" * 64
     file.write_bytes(data)
 
 
@@ -90,17 +93,17 @@ async def test_sessions_are_found_by_how_their_ids_begin(place: Place) -> None:
 async def test_whoever_looks_sees_the_turn_that_runs_and_disturbs_nobody(place: Place) -> None:
     async with place.open() as store:
         claim = await talked(store, CWD, "before")
-        assert (await store.look(claim.session)).unfinished is None
+        assert (await store.snapshot(claim.session)).unsealed is None
         log = await store.begin(claim, asked := prompt("question"), NOTHING)
         log.append(logged(said := message("half an answer")) + b"\n")
-        record, unfinished = await store.look(claim.session)
+        record, unsealed = await store.snapshot(claim.session)
         assert record == await store.get(claim.session)
-        assert unfinished is not None and unfinished.where is not None
-        assert unfinished.lines == [*asked, *([logged(said)] if place.lasts else [])]
+        assert unsealed is not None and unsealed.running_in is not None
+        assert unsealed.lines == [*asked, *([logged(said)] if place.lasts else [])]
         await store.seal(claim, [said], NOTHING, messages=1)
-        assert (await store.look(claim.session)).unfinished is None
+        assert (await store.snapshot(claim.session)).unsealed is None
         with pytest.raises(SessionNotFound):
-            await store.look("sess_0")
+            await store.snapshot("sess_0")
 
 
 async def test_whoever_looks_sees_what_a_turn_had_said_that_broke_and_leaves_it_as_it_is(lasting: Place) -> None:
@@ -109,11 +112,11 @@ async def test_whoever_looks_sees_what_a_turn_had_said_that_broke_and_leaves_it_
             session = await other.do("create")
             await other.do("begin", session, "q")
             await other.do("append", session, "half")
-            _, running = await store.look(session)
-            assert running is not None and str(other.pid) in (running.where or "")
+            _, running = await store.snapshot(session)
+            assert running is not None and str(other.pid) in (running.running_in or "")
         for _ in range(2):
-            _, broken = await store.look(session)
-            assert broken is not None and broken.where is None
+            _, broken = await store.snapshot(session)
+            assert broken is not None and broken.running_in is None
             assert broken.lines == running.lines
         claimed = await store.claim(session)
         assert claimed.broken is not None and claimed.broken.lines == running.lines
@@ -126,14 +129,14 @@ async def test_a_title_is_changed_by_hand_and_the_writer_writes_on(place: Place)
     async with place.open() as store:
         claim = await talked(store, CWD, "hello", title="old words")
         before = (await store.get(claim.session)).info
-        await store.amend(claim.session, title="new words")
+        await store.edit(claim.session, title="new words")
         record = await store.get(claim.session)
         assert record.info == msgspec.structs.replace(before, title="new words")
         assert record.state.title_by == "user"
         assert await hits(store, "words") == ["new words"]
         await turn(store, claim, message("and on"))
         assert (await store.get(claim.session)).info.title == "new words"
-        await store.amend(claim.session, title=None)
+        await store.edit(claim.session, title=None)
         assert (await store.get(claim.session)).info.title is None
         assert await hits(store, "words") == []
 
@@ -142,14 +145,14 @@ async def test_a_session_is_put_away_by_hand_while_a_turn_runs(place: Place) -> 
     async with place.open() as store:
         claim = await talked(store)
         await store.begin(claim, prompt("q"), NOTHING)
-        await store.amend(claim.session, archived=True)
+        await store.edit(claim.session, archived=True)
         assert await walk(store) == []
         await store.seal(claim, [message("a")], NOTHING, messages=1)
         assert await walk(store, archived="only") == [claim.session]
-        await store.amend(claim.session, archived=False)
+        await store.edit(claim.session, archived=False)
         assert await walk(store) == [claim.session]
         with pytest.raises(SessionNotFound):
-            await store.amend("sess_0", archived=True)
+            await store.edit("sess_0", archived=True)
 
 
 async def test_a_session_is_added_whole_and_anybody_may_claim_it(place: Place) -> None:
@@ -224,7 +227,7 @@ async def test_whoever_waits_no_longer_for_a_long_piece_of_work_stops_it(lasting
 async def test_a_store_that_is_well_is_found_to_be_well(place: Place) -> None:
     async with place.open() as store:
         claim = await talked(store, CWD, "hello", title="t")
-        fork = await store.fork(claim, info(messages=1), SessionState(), up_to=None, lines=[])
+        fork = (await store.fork(claim, info(messages=1), SessionState(), up_to=None, lines=[])).claim
         await turn(store, fork, message("in the fork"))
         await talked(store)
         await store.delete(claim.session)
@@ -238,7 +241,9 @@ async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_a
         chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "long"}
         said = [{**chunk, "content": {"type": "text", "text": f"green part {n}"}, "_meta": {"n": n}} for n in range(3)]
         await turn(store, claim, message("green one"), *lines(long, *said), message("green two"))
-        fork = await store.fork(claim, info(messages=3, title="green fork"), SessionState(), up_to=None, lines=[])
+        fork = (
+            await store.fork(claim, info(messages=3, title="green fork"), SessionState(), up_to=None, lines=[])
+        ).claim
         await turn(store, fork, message("green three"))
         expected = await hits(store, "green")
         assert len(expected) == 6
@@ -260,7 +265,7 @@ async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_a
             assert [it.about for it in found.values() if it.level != "ok"] == ["search index"], wrong
             assert await repaired(store) == [], wrong
             assert sorted(await hits(store, "green")) == sorted(expected), wrong
-            assert {it.text for it in await store.search("part", cwd=None, limit=9)} == {expected[3]}
+            assert {it.text for it in await store.search("part", ALL, cwd=None, limit=9)} == {expected[3]}
 
 
 async def test_rights_that_others_should_not_have_are_noticed_and_taken_away(lasting: Place) -> None:
@@ -297,14 +302,14 @@ async def test_turns_that_broke_and_processes_at_work_are_told(lasting: Place) -
         found = await findings(store)
         assert found["turns"].level == "note" and session in found["turns"].says
         assert "1 sessions were last used by processes that died" in found["processes"].says
-        assert (await store.look(session)).unfinished is not None
+        assert (await store.snapshot(session)).unsealed is not None
 
 
 async def test_parts_of_histories_that_are_missing_or_belong_to_nobody_are_noticed(lasting: Place) -> None:
     async with lasting.open() as store:
         claim = await talked(store)
         await talked(store, CWD, "x")
-    spoil(lasting, "DELETE FROM history WHERE session = 2")
+    spoil(lasting, "DELETE FROM history_segment WHERE session = 2")
     async with lasting.open() as store:
         found = (await findings(store))["histories"]
         assert found.level == "problem" and claim.session not in found.says
@@ -316,7 +321,7 @@ async def test_a_damaged_page_is_noticed_and_nothing_is_done_to_it(lasting: Plac
         for _ in range(50):
             await talked(store, CWD, "x" * 3_000)
         await store.vacuum()
-    spoil_pages(lasting, 20)
+    spoil_pages(lasting, "segment")
     async with lasting.open() as store:
         found = await findings(store)
         assert {"problem"} <= {it.level for it in found.values()}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.support.full_disks import LimitedDisk
 
-    from holdfast.engine import Engine, LiveSession, Turn
+    from holdfast.engine import Engine, LiveSession, LiveTurn
     from holdfast.model import StopReason
 
 
@@ -53,7 +53,7 @@ class Streaming(ScriptedAgent):
         super().__init__()
         self.count = count
 
-    async def perform(self, turn: Turn) -> StopReason | None:
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
         if turn.prompt[0]["text"] != "stream":
             return await super().perform(turn)
         self.performed.append("stream")
@@ -185,9 +185,9 @@ async def test_while_nothing_can_be_written_everything_is_refused_clearly_and_af
         with pytest.raises(StoreError):
             await history(engine, session)  # a part of it is not stored
         with pytest.raises(StoreError):
-            await engine.set_option(session, "units", "f")
+            await session.set_option("units", "f")
         with pytest.raises(StoreError):
-            await engine.rename(session, "T")
+            await session.rename("T")
         prompt = begin(engine, session, "say refused")
         assert (await ended(prompt)).reason == "error"
         with pytest.raises(StoreError):
@@ -275,7 +275,7 @@ async def test_a_prompt_that_cannot_be_stored_is_refused_and_leaves_no_trace(dis
 class Asking(ScriptedAgent):
     """Says a lot, then asks."""
 
-    async def perform(self, turn: Turn) -> StopReason | None:
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
         for n in range(1_500):
             turn.emit(text_event("agent_message_chunk", turn.message_id, f"{n} "))
         self.told.append(("answer", await turn.ask(permission("write"))))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 from tests.support.disks import FailingDisk
 from tests.support.scratch import scratch
-from tests.support.stores import NOTHING, bodies, history, info, logged, message, prompt, walk
+from tests.support.stores import ALL, NOTHING, bodies, history, info, logged, message, prompt, walk
 
 from holdfast.errors import StoreError, StoreFull
 from holdfast.model import SessionState
@@ -90,14 +90,16 @@ async def save(world: World) -> None:
 
 async def fork_whole(world: World) -> None:
     made = info(title="titled b", messages=1)
-    world.claims["b"] = await world.store.fork(world.claims["a"], made, SessionState(), up_to=None, lines=OTHER)
+    forked = await world.store.fork(world.claims["a"], made, SessionState(), up_to=None, lines=OTHER)
+    world.claims["b"] = forked.claim
     world.listed.add("b")
     world.known["b"] = "titled b", bodies(FIRST + SECOND + OTHER), False
 
 
 async def fork_part(world: World) -> None:
     made = info(title="titled c", messages=1)
-    world.claims["c"] = await world.store.fork(world.claims["a"], made, SessionState(), up_to="m1", lines=[])
+    forked = await world.store.fork(world.claims["a"], made, SessionState(), up_to="m1", lines=[])
+    world.claims["c"] = forked.claim
     world.listed.add("c")
     world.known["c"] = "titled c", bodies(FIRST[:1]), False
 
@@ -135,7 +137,7 @@ async def check(world: World) -> None:
     listed = await walk(world.store, archived="include", limit=2)
     assert sorted(listed) == sorted(world.claims[name].session for name in world.listed)
     titles = [title for title, _, _ in world.known.values() if title]
-    found = [it.text for it in await world.store.search("titled", cwd=None, limit=99)]
+    found = [it.text for it in await world.store.search("titled", ALL, cwd=None, limit=99)]
     assert sorted(found) == sorted(titles)
 
 

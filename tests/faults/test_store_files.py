@@ -14,8 +14,8 @@ import apsw
 import pytest
 from tests.support.stores import CWD, NOTHING, Place, history, hits, message, new, prompt, talked, turn, walk
 
-from holdfast.errors import HoldfastError, SessionNotFound, StoreDamaged, StoreError, StoreTooNew
-from holdfast.store import default_path, open_store
+from holdfast.errors import HoldfastError, SessionNotFound, StoreDamaged, StoreError, StoreTooNew, UsageError
+from holdfast.store import default_address, file_of, open_store
 from holdfast.store.sqlite import database
 
 if TYPE_CHECKING:
@@ -63,6 +63,36 @@ async def test_only_the_user_can_read_what_is_stored(place: Place, umask: int) -
         os.umask(before)
 
 
+async def test_a_store_that_others_could_read_is_made_private_when_it_is_opened(place: Place) -> None:
+    async with place.open() as store:
+        claim = await talked(store, CWD, "secret")
+        await store.begin(claim, prompt("x"), NOTHING)
+    directory = Path(place.path).parent
+    others = [Path(place.path), *directory.glob("*/*.log"), *directory.glob("*.turns"), *directory.glob("*.owners")]
+    assert len(others) == 4
+    for path in others:
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    async with place.open() as store:
+        assert [mode(path) for path in others] == [0o600, 0o600, 0o700, 0o700]
+        assert await walk(store) == [claim.session]
+
+
+@pytest.mark.requirement("B14", "P10")
+async def test_what_was_deleted_is_not_in_the_files_of_a_store_that_is_closed(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(store, claim, *(message(f"the secret of number {n} {'x' * 3_000}") for n in range(50)))
+        await store.begin(claim, prompt("the secret prompt"), NOTHING)
+        await store.seal(claim, [message("the secret end")], NOTHING, messages=1, private=[b"the secret of the agent"])
+        await talked(store, CWD, "the other one")
+    directory = Path(place.path).parent
+    assert sum(data.count(b"the secret") for data in tree(directory).values()) > 50
+    async with place.open() as store:
+        await store.delete(claim.session)
+    assert [name for name, data in tree(directory).items() if b"the secret" in data] == []
+    assert any(b"the other one" in data for data in tree(directory).values())
+
+
 async def test_a_directory_that_was_there_before_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir(mode=0o755)
     (tmp_path / "shared").chmod(0o755)
@@ -76,16 +106,16 @@ async def test_a_directory_that_was_there_before_stays_as_it_is(tmp_path: Path) 
 
 def test_the_place_is_the_one_chosen_or_the_one_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_STORE", "/chosen.db")
-    assert default_path() == "/chosen.db"
+    assert default_address() == "/chosen.db"
     monkeypatch.setenv("HOLDFAST_STORE", "")
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     monkeypatch.setattr("sys.platform", "linux")
-    assert default_path() == "/data/holdfast/sessions.db"
+    assert default_address() == "/data/holdfast/sessions.db"
     monkeypatch.delenv("XDG_DATA_HOME")
-    assert default_path() == "/home/me/.local/share/holdfast/sessions.db"
+    assert default_address() == "/home/me/.local/share/holdfast/sessions.db"
     monkeypatch.setattr("sys.platform", "darwin")
-    assert default_path() == "/home/me/Library/Application Support/holdfast/sessions.db"
+    assert default_address() == "/home/me/Library/Application Support/holdfast/sessions.db"
 
 
 async def test_the_chosen_store_is_the_one_that_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +123,35 @@ async def test_the_chosen_store_is_the_one_that_is_opened(tmp_path: Path, monkey
     store = await open_store()
     await store.close()
     assert (tmp_path / "deep" / "er" / "mine.db").stat().st_size > 0
+
+
+async def test_a_store_may_be_named_by_an_address(tmp_path: Path) -> None:
+    assert file_of(":memory:") is file_of("sqlite:///:memory:") is None
+    assert file_of("sessions.db") == Path("sessions.db")
+    assert file_of("sqlite:///var/lib/a%20b.db") == Path("/var/lib/a b.db")
+    assert file_of("sqlite:///C:/Users/me/s.db") == Path("C:/Users/me/s.db")
+    async with Place(str(tmp_path / "s.db")).open() as store:
+        claim = await talked(store, CWD, "x")
+    again = await open_store(f"sqlite://{tmp_path}/s.db")
+    assert await walk(again) == [claim.session]
+    await again.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("postgresql://localhost/holdfast", "PostgreSQL yet"),
+        ("postgres://localhost/holdfast", "PostgreSQL yet"),
+        ("mysql://localhost/x", "mysql:// is no address"),
+        ("https://example.org/x", "https:// is no address"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///", "names no file"),
+        ("sqlite://relative.db", "names no file"),
+    ],
+)
+async def test_an_address_that_names_no_store_is_refused_in_plain_words(address: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        await open_store(address)
 
 
 async def test_a_place_that_is_a_directory_or_under_a_file_is_refused(tmp_path: Path) -> None:
@@ -274,7 +333,7 @@ async def test_a_state_that_is_no_state_is_damage(good: Path, tmp_path: Path) ->
 
 
 async def test_a_store_that_is_locked_for_too_long_says_so(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_MS", 20)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.02)
     async with place.open() as store:
         claim = await talked(store, CWD, "a")
         db = apsw.Connection(place.path)

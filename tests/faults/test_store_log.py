@@ -15,23 +15,33 @@ import pytest
 from tests.support.stores import NOTHING, Place, message, new, prompt
 
 from holdfast.errors import StoreError, StoreFull
+from holdfast.format.log_records import decode_log, encode_record
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.turns import TurnFile, read_log
+from holdfast.store.sqlite.turn_logs import TurnFile
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 pytestmark = pytest.mark.requirement("P1", "P2", "P3")
 
+TURN = 3
 LINES = [b'{"sessionUpdate":"_x","n":%d,"text":"%s"}' % (n, b"\xf0\x9f\x98\x80" * n) for n in range(5)]
 REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[TurnFile]:
-    it = TurnFile(tmp_path / "log")
-    yield it
-    it.close()
+    path = tmp_path / "log"
+    log = TurnFile(path, os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600))
+    log.turn = TURN
+    yield log
+    log.close()
+
+
+def read_log(path: Path) -> list[bytes]:
+    lines, is_damaged = decode_log(path.read_bytes(), TURN)
+    assert not is_damaged
+    return lines
 
 
 @contextmanager
@@ -52,7 +62,7 @@ def append(log: TurnFile, *lines: bytes) -> None:
 @pytest.mark.parametrize("room", range(0, 60, 7))
 def test_a_line_there_is_no_room_for_leaves_no_part_of_itself(log: TurnFile, tmp_path: Path, room: int) -> None:
     append(log, LINES[0])
-    size = len(LINES[0]) + 1
+    size = (tmp_path / "log").stat().st_size
     with no_file_larger_than(size + room):
         for _ in range(3):
             with pytest.raises(StoreError):
@@ -69,7 +79,7 @@ def test_a_part_that_cannot_be_taken_back_at_once_is_taken_back_before_the_next_
     append(log, LINES[0])
     with monkeypatch.context() as patch:
         patch.setattr(os, "ftruncate", fails(errno.EIO))
-        with no_file_larger_than(len(LINES[0]) + 10), pytest.raises(StoreFull):
+        with no_file_larger_than((tmp_path / "log").stat().st_size + 20), pytest.raises(StoreFull):
             append(log, LINES[1])
         with pytest.raises(StoreError):
             append(log, LINES[2])
@@ -122,7 +132,7 @@ async def test_what_could_not_be_synced_once_is_never_taken_for_synced(
     append(log, LINES[0])
     await log.sync()
     synced = log.synced
-    assert synced == len(LINES[0]) + 1
+    assert synced == len(encode_record(TURN, LINES[0] + b"\n"))
     append(log, LINES[1])
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fails(errno.EIO))
@@ -138,41 +148,6 @@ def test_a_log_that_is_closed_takes_nothing(log: TurnFile) -> None:
     log.close()
     with pytest.raises(StoreError):
         append(log, LINES[0])
-
-
-# Reading what is left
-
-
-def test_cut_off_anywhere_a_log_gives_the_lines_that_are_whole(tmp_path: Path) -> None:
-    whole = b"".join(line + b"\n" for line in LINES)
-    for size in range(len(whole) + 1):
-        (tmp_path / "log").write_bytes(whole[:size])
-        assert read_log(tmp_path / "log") == LINES[: whole[:size].count(b"\n")]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        b"\0" * 100,
-        b"\0\n\0\n",
-        b"{\n",
-        b"[]\n",
-        b"null\n",
-        b'"x"\n',
-        b"1\n",
-        b"\n",
-        b"\xff\n",
-        b'{"a":"\xff"}\n',
-        b"{}}\n",
-    ],
-)
-def test_behind_the_first_damage_nothing_is_believed(tmp_path: Path, damage: bytes) -> None:
-    (tmp_path / "log").write_bytes(LINES[0] + b"\n" + damage + LINES[1] + b"\n")
-    assert read_log(tmp_path / "log") == LINES[:1]
-
-
-def test_a_log_that_is_not_there_said_nothing(tmp_path: Path) -> None:
-    assert read_log(tmp_path / "log") == []
 
 
 # Together with the store
@@ -210,8 +185,35 @@ async def test_a_turn_whose_log_cannot_be_made_has_not_begun(place: Place) -> No
         in_the_way.unlink()  # noqa: ASYNC240
 
 
-async def test_the_log_of_a_turn_that_was_sealed_is_removed_even_by_whoever_comes_later(place: Place) -> None:
-    """Its process may have died between the two."""
+async def test_the_log_of_a_session_is_emptied_when_a_turn_is_sealed_and_removed_when_it_is_let_go(
+    place: Place,
+) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        log = await store.begin(claim, prompt("x"), NOTHING)
+        log.append(LINES[0] + b"\n")
+        (path,) = place.beside("turns")
+        await store.seal(claim, [message("a")], NOTHING, messages=1)
+        assert place.beside("turns") == [path] and path.read_bytes() == b""
+        await store.release(claim)
+        assert place.beside("turns") == []
+
+
+async def test_the_log_of_a_session_is_removed_with_it_and_with_the_store(place: Place) -> None:
+    async with place.open() as store:
+        claims = [await new(store) for _ in range(3)]
+        for claim in claims:
+            await store.begin(claim, prompt("x"), NOTHING)
+        for claim in claims[:2]:
+            await store.seal(claim, [message("a")], NOTHING, messages=1)
+        assert len(place.beside("turns")) == 3
+        await store.delete(claims[0].session)
+        assert len(place.beside("turns")) == 2
+    assert len(place.beside("turns")) == 1, "that of the turn nobody has sealed"
+
+
+async def test_what_a_log_has_of_a_turn_that_was_sealed_is_not_taken_for_the_next_one(place: Place) -> None:
+    """Its process may have died before it was emptied, or the machine before that was on the disk."""
     async with place.open() as store:
         claim = await new(store)
         log = await store.begin(claim, prompt("x"), NOTHING)
@@ -219,27 +221,70 @@ async def test_the_log_of_a_turn_that_was_sealed_is_removed_even_by_whoever_come
         (path,) = place.beside("turns")
         said = path.read_bytes()
         await store.seal(claim, [message("a")], NOTHING, messages=1)
-        assert place.beside("turns") == []
         path.write_bytes(said)
-    async with place.open() as store:
         assert (await store.claim(claim.session)).broken is None
-        assert place.beside("turns") == []
-
-
-async def test_a_turn_begins_with_an_empty_log_whatever_is_left_of_another(place: Place) -> None:
-    async with place.open() as store:
-        claim = await new(store)
-        await store.begin(claim, prompt("x"), NOTHING)
-        (path,) = place.beside("turns")
-        await store.seal(claim, [], NOTHING, messages=0)
-        number, turn_ = path.stem.split("-")
-        path.with_stem(f"{number}-{int(turn_) + 1}").write_bytes(LINES[0] + b"\n")
+        claim = (await store.claim(claim.session)).claim
         log = await store.begin(claim, asked := prompt("y"), NOTHING)
+        assert path.read_bytes() == b""
         log.append(LINES[1] + b"\n")
+        path.write_bytes(said + path.read_bytes())
         await store.release(claim)
         broken = (await store.claim(claim.session)).broken
         assert broken is not None
         assert broken.lines == [*asked, LINES[1]]
+
+
+async def test_a_turn_is_not_begun_while_the_last_one_is_not_sealed(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        log = await store.begin(claim, asked := prompt("x"), NOTHING)
+        log.append(LINES[0] + b"\n")
+        with pytest.raises(StoreError, match="not sealed"):
+            await store.begin(claim, prompt("y"), NOTHING)
+        log.append(LINES[1] + b"\n")
+        await store.release(claim)
+        broken = (await store.claim(claim.session)).broken
+        assert broken is not None
+        assert broken.lines == [*asked, *LINES[:2]]
+
+
+@pytest.mark.requirement("P11")
+async def test_a_damaged_record_in_a_log_is_told_behind_what_is_before_it(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        log = await store.begin(claim, asked := prompt("x"), NOTHING)
+        for line in LINES:
+            log.append(line + b"\n")
+    (path,) = place.beside("turns")
+    whole = path.read_bytes()
+    for at in range(len(encode_record(1, LINES[0] + b"\n")), len(whole) - 1, 5):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        async with place.open() as store:
+            found = {finding.about: finding for finding in [found async for found in store.examine()]}
+            assert found["turns"].level == "problem" and claim.session in found["turns"].says
+            snapshot = await store.snapshot(claim.session)
+            claimed = await store.claim(claim.session)
+            assert claimed.broken is not None and snapshot.unsealed is not None
+            *said, mark = claimed.broken.lines
+            assert snapshot.unsealed.lines == claimed.broken.lines
+            assert b"_holdfast/damaged" in mark
+            assert said == [*asked, *LINES][: len(said)]
+
+
+async def test_a_record_that_was_not_written_to_its_end_is_no_damage(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        log = await store.begin(claim, asked := prompt("x"), NOTHING)
+        log.append(LINES[0] + b"\n")
+        log.append(LINES[1] + b"\n")
+    (path,) = place.beside("turns")
+    whole = path.read_bytes()
+    for size in range(len(encode_record(1, LINES[0] + b"\n")), len(whole)):
+        path.write_bytes(whole[:size])
+        async with place.open() as store:
+            claimed = await store.claim(claim.session)
+            assert claimed.broken is not None
+            assert claimed.broken.lines == [*asked, LINES[0]]
 
 
 async def test_a_turn_that_accepted_nothing_is_broken_all_the_same(place: Place) -> None:
@@ -251,6 +296,23 @@ async def test_a_turn_that_accepted_nothing_is_broken_all_the_same(place: Place)
         broken = (await store.claim(claim.session)).broken
         assert broken is not None
         assert broken.lines == [LINES[1]]
+
+
+async def test_idle_sessions_keep_few_logs_open(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.store.sqlite.turn_logs.IDLE_LOGS", 5)
+    async with place.open() as store:
+        claims = [await new(store) for _ in range(20)]
+        before = descriptors()
+        for _ in range(2):
+            for claim in claims:
+                await store.begin(claim, prompt("x"), NOTHING)
+            assert descriptors() == before + 20
+            for claim in claims:
+                await store.seal(claim, [message("a")], NOTHING, messages=1)
+            assert descriptors() == before + 5
+        for claim in claims:
+            await store.release(claim)
+        assert descriptors() == before
 
 
 async def test_no_descriptor_is_left_by_turns_that_end_fail_or_are_left(place: Place) -> None:

@@ -44,7 +44,7 @@ def test_nothing_of_pydantic_ai_is_loaded_before_it_is_used() -> None:
     program = (
         "import sys\n"
         "from holdfast.cli.load_agent import load_agent\n"
-        "import holdfast.cli.run, holdfast.demo, holdfast.agent.performer\n"
+        "import holdfast.cli.run, holdfast.demo, holdfast.agent.port\n"
         "load_agent('code')\n"
         "print([it for it in sys.modules if it.partition('.')[0] in ('pydantic_ai', 'pydantic', 'openai', 'mcp')])"
     )

@@ -26,7 +26,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolC
 from tests.support.acp import CWD, patiently, serving
 from tests.support.scripted import Part, Script, allow, call, calls, statuses
 
-from holdfast.engine import Limits
+from holdfast.engine import EngineLimits
 from holdfast.integrations.pydantic_ai import acp_agent, current_call, current_turn, shown
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ async def test_a_tool_that_cannot_be_cancelled_is_left_behind_and_says_nothing_m
         leave.wait(10)
         return "too late"
 
-    async with serving(acp_agent(agent), limits=Limits(cancel_grace=0.05)) as host:
+    async with serving(acp_agent(agent), limits=EngineLimits(cancel_grace=0.05)) as host:
         client = await host.client(1)
         session = await client.new()
         prompted = client.begin_prompt(session, "go")

@@ -113,7 +113,7 @@ async def test_sessions_are_listed_by_their_latest_activity_and_by_exact_directo
             await client.prompt(session, "hello")
         assert await listed_ids(client) == [first, other, second]
         assert await listed_ids(client, cwd=CWD) == [first, second]
-        for nowhere in ("/proj", "/project/", "/project/x"):
+        for nowhere in ("/proj", "/project/x"):
             assert await client.ask("session/list", {"cwd": nowhere}) == {"sessions": []}
 
 
@@ -175,9 +175,24 @@ async def test_sessions_are_restored_only_in_their_own_directory(version: int, m
     async with serving(demo) as host:
         client = await host.client(version)
         session = await client.new()
-        for cwd in ("/other", "/project/", "/project/sub", "/"):
+        for cwd in ("/other", "/project/sub", "/project/../other", "/"):
             refused = await client.refusal(method, {"sessionId": session, "cwd": cwd, "mcpServers": []})
             assert refused.code == -32602
+        for cwd in ("/project/", "//project", "/project/.", "/./project//"):  # the same directory, written otherwise
+            await client.ask(method, {"sessionId": session, "cwd": cwd, "mcpServers": []})
+
+
+@pytest.mark.requirement("B4", "B10")
+@VERSIONS
+async def test_a_directory_is_found_however_it_is_written_and_a_relative_one_is_refused(version: int) -> None:
+    async with serving(demo) as host:
+        client = await host.client(version)
+        session = await client.new("/project/")
+        await client.prompt(session, "hello")
+        for cwd in ("/project", "/project/", "//project/."):
+            assert await listed_ids(client, cwd=cwd) == [session]
+        for cwd in ("project", "", "./project"):
+            assert (await client.refusal("session/list", {"cwd": cwd})).code == -32602
 
 
 @pytest.mark.requirement("B10")

@@ -11,7 +11,7 @@ from tests.support.links import PATIENCE
 
 from holdfast import Agent, Session, Turn
 from holdfast.demo import agent as demo
-from holdfast.engine import Limits
+from holdfast.engine import EngineLimits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -246,7 +246,7 @@ async def test_a_session_nobody_watches_leaves_memory_and_comes_back_when_it_is_
     async def note(session: Session) -> None:
         closed.set()
 
-    async with serving(agent, limits=Limits(idle=0.02)) as host:
+    async with serving(agent, limits=EngineLimits(idle=0.02)) as host:
         first, second = await host.client(version), await host.client(version)
         session = await first.new()
         assert await second.ask("session/status", {"sessionId": session})

@@ -17,7 +17,7 @@ from tests.support.mcp_web import web
 from tests.support.wire import wait_for_death
 
 from holdfast import Agent, Session, Turn
-from holdfast.engine import Limits
+from holdfast.engine import EngineLimits
 from holdfast.errors import McpError
 
 if TYPE_CHECKING:
@@ -294,12 +294,12 @@ async def test_closing_and_deleting_stop_the_servers(version: int, method: str, 
 
 @pytest.mark.requirement("B18", "E5")
 async def test_an_idle_session_stops_its_servers_and_starts_them_when_it_is_revived(tmp_path: Path) -> None:
-    async with serving(caller(), limits=Limits(idle=0.1)) as host:
+    async with serving(caller(), limits=EngineLimits(idle=0.1)) as host:
         file = tmp_path / "marks"
         client, other = await host.client(), await host.client()
         session = await new(client, tmp_path, wire(MARKS=str(file)))
         await said(client, session, "it echo")
-        await other.ask("session/close", {"sessionId": session})  # to `client` it is as if it were idle
+        await other.ask("session/archive", {"sessionId": session})  # to `client` it is as if it were idle
         assert all_dead(file) == 1
         assert await said(client, session, 'it echo {"text": "again"}') == "again"
         assert len(marks(file)) == 2

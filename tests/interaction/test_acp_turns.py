@@ -11,7 +11,7 @@ from tests.support.links import PATIENCE
 
 from holdfast import Agent, Turn
 from holdfast.demo import agent as demo
-from holdfast.engine import Limits
+from holdfast.engine import EngineLimits
 from holdfast.errors import InvalidParams
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ async def test_cancelling_ends_the_turn_as_cancelled_whatever_the_handler_makes_
                         continue
                 return
 
-    async with serving(agent, limits=Limits(cancel_grace=0.05)) as host:
+    async with serving(agent, limits=EngineLimits(cancel_grace=0.05)) as host:
         client = await host.client(version)
         session = await client.new()
         answer_ = client.begin_prompt(session, "go")

@@ -20,13 +20,14 @@ from tests.support.sessions import (
     watch,
 )
 
+from holdfast.engine import EngineLimits
 from holdfast.errors import ConnectionLost, RemoteError
 from holdfast.model import Elicitation, ElicitationAnswer, Permission, PermissionOption
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.engine import Turn
+    from holdfast.engine import LiveTurn
     from holdfast.model import Answer, StopReason
 
 pytestmark = pytest.mark.requirement("C8")
@@ -77,7 +78,7 @@ class Asking(ScriptedAgent):
         self.question = question
         self.answers: list[Answer] = []
 
-    async def perform(self, turn: Turn) -> StopReason | None:
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
         self.answers.append(await turn.ask(self.question))
         return None
 
@@ -119,22 +120,53 @@ async def test_the_answer_to_another_kind_of_question_is_none() -> None:
         assert agent.answers == [None]
 
 
-async def test_where_nobody_watches_there_is_no_answer() -> None:
-    async with engine_at(":memory:") as engine:
+IMPATIENT = EngineLimits(ask=0.05)
+
+
+@pytest.mark.requirement("F5")
+async def test_a_question_that_no_client_sees_is_given_up_after_a_while() -> None:
+    async with engine_at(":memory:", limits=IMPATIENT) as engine:
         session = await engine.create(CWD)
         await run(engine, session, "ask write")
         assert texts(await history(engine, session)) == ["none"]
 
 
-async def test_whoever_leaves_does_not_answer() -> None:
+@pytest.mark.requirement("F5")
+async def test_clients_that_cannot_answer_are_not_asked_and_nobody_waits_for_them() -> None:
     async with engine_at(":memory:") as engine:
         session = await engine.create(CWD)
-        recorder = Recorder()
-        attachment = session.attach(recorder)
-        attachment.follow()
+        recorder = await watch(engine, session)
+        recorder.answers = False
+        await run(engine, session, "ask write")
+        assert recorder.said() == "none" and not recorder.puts
+        assert recorder.states() == ["running", "end_turn"]  # nobody was told that an answer is needed
+
+
+@pytest.mark.requirement("F5")
+async def test_a_question_outlives_the_client_that_saw_it_until_another_comes() -> None:
+    async with engine_at(":memory:") as engine:
+        session = await engine.create(CWD)
+        first = await watch(engine, session)
+        turn = begin(engine, session, "ask write")
+        put = await first.question()
+        session.detach(session.attachments[0])
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert put.withdrawn and turn.asking
+        second = await watch(engine, session)
+        (await second.question()).answer("allow_once")
+        await ended(turn)
+        assert texts(await history(engine, session)) == ["yes"]
+
+
+@pytest.mark.requirement("F5")
+async def test_a_question_whose_last_client_has_left_is_given_up_after_a_while() -> None:
+    async with engine_at(":memory:", limits=IMPATIENT) as engine:
+        session = await engine.create(CWD)
+        recorder = await watch(engine, session)
         turn = begin(engine, session, "ask write")
         put = await recorder.question()
-        session.detach(attachment)
+        session.detach(session.attachments[0])
         await ended(turn)
         assert put.withdrawn
         assert texts(await history(engine, session)) == ["none"]
@@ -191,7 +223,7 @@ async def test_whoever_comes_while_a_question_is_open_is_asked_after_being_shown
         turn = begin(engine, session, "say before", "call c Write", "ask write")
         await first.question()
         late = Recorder()
-        attachment = session.attach(late)
+        attachment = await session.attach(late)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert late.puts == []  # it has not seen the tool call yet
@@ -209,7 +241,7 @@ async def test_whoever_is_still_being_shown_the_past_is_asked_when_that_is_done(
     async with engine_at(":memory:") as engine:
         session = await engine.create(CWD)
         late = Recorder()
-        attachment = session.attach(late)
+        attachment = await session.attach(late)
         turn = begin(engine, session, "say before", "ask write")
         await turn.accepted
         for _ in range(5):
@@ -252,7 +284,7 @@ async def test_an_answer_for_ever_is_remembered_through_restart_and_fork(
         await ended(turn)
         assert len(recorder.puts) == 1
         assert recorder.said() == 2 * outcome
-    async with engine_at(place) as engine:
+    async with engine_at(place, limits=IMPATIENT) as engine:
         session = await engine.restore(session.id, CWD)
         fork = await engine.fork(session.id, CWD)
         for each in (session, fork):
@@ -265,7 +297,7 @@ async def test_an_answer_for_ever_is_remembered_through_restart_and_fork(
 
 @pytest.mark.parametrize("answer", ["allow_once", "reject_once"])
 async def test_an_answer_for_once_is_not_remembered(answer: str) -> None:
-    async with engine_at(":memory:") as engine:
+    async with engine_at(":memory:", limits=IMPATIENT) as engine:
         session = await engine.create(CWD)
         recorder = await watch(engine, session, Recorder(always=answer))
         await run(engine, session, "ask write")

@@ -20,7 +20,7 @@ from tests.support.sessions import (
     watch,
 )
 
-from holdfast.engine import Limits
+from holdfast.engine import EngineLimits
 from holdfast.model import TurnEnd
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("C5")
 
-IMPATIENT = Limits(cancel_grace=0.02)
+IMPATIENT = EngineLimits(cancel_grace=0.02)
 
 
 async def test_an_agent_is_stopped_at_its_next_await_and_what_it_left_open_is_closed(place: Path) -> None:
@@ -38,7 +38,7 @@ async def test_an_agent_is_stopped_at_its_next_await_and_what_it_left_open_is_cl
         recorder = await watch(engine, session)
         turn = begin(engine, session, "say a", "call c Read", "call d Done", "done d", "terminal t", "wait g", "say b")
         await agent.at("g")
-        engine.cancel(session)
+        session.cancel()
         assert await ended(turn) == TurnEnd("cancelled")
         stored = await history(engine, session)
         assert texts(stored) == ["a"]
@@ -64,7 +64,7 @@ async def test_a_cancellation_that_the_agent_swallows_or_converts_is_still_one(r
         recorder = await watch(engine, session)
         turn = begin(engine, session, f"{reaction} gate", "say and on", "stop refusal")
         await agent.at("gate")
-        engine.cancel(session)
+        session.cancel()
         assert await ended(turn) == TurnEnd("cancelled")
         assert recorder.states() == ["running", "cancelled"]
         assert recorder.said() == ("swallowedand on" if reaction == "swallow" else "")
@@ -78,7 +78,7 @@ async def test_an_agent_that_ignores_it_is_given_up_on_and_can_say_nothing_more(
         recorder = await watch(engine, session)
         turn = begin(engine, session, "say a", "call c Read", "ignore gate", "say b")
         await agent.at("gate")
-        engine.cancel(session)
+        session.cancel()
         assert await ended(turn) == TurnEnd("cancelled")
         assert recorder.states() == ["running", "cancelled"]
         assert (await run(engine, session, "say after")).reason == "end_turn"  # the next turn does not wait for it
@@ -99,7 +99,7 @@ async def test_an_agent_that_was_given_up_on_gets_no_permission_any_more() -> No
         turn = begin(engine, session, "ignore gate", "ask write")
         other = begin(engine, session, "say never")
         await agent.at("gate")
-        engine.cancel(session)
+        session.cancel()
         await ended(turn)
         await ended(other)
         agent.gates["gate"].set()
@@ -135,7 +135,7 @@ async def test_whoever_asks_after_the_turn_was_cancelled_gets_no_permission(*, r
             recorder.always = None
         turn = begin(engine, session, "swallow gate", "ask write")
         await agent.at("gate")
-        engine.cancel(session)
+        session.cancel()
         assert await ended(turn) == TurnEnd("cancelled")
         assert recorder.puts == []
         assert texts(await history(engine, session))[-1] == "none"
@@ -148,7 +148,7 @@ async def test_questions_that_are_open_have_no_answer_and_are_withdrawn() -> Non
         recorder = await watch(engine, session)
         turn = begin(engine, session, "ask write", "say never")
         put = await recorder.question()
-        engine.cancel(session)
+        session.cancel()
         assert await ended(turn) == TurnEnd("cancelled")
         assert put.withdrawn
         assert recorder.said() == ""
@@ -163,7 +163,7 @@ async def test_an_approval_that_comes_with_the_cancellation_is_none() -> None:
         turn = begin(engine, session, "ask write", "say acted")
         put = await recorder.question()
         put.answer("allow_always")
-        engine.cancel(session)
+        session.cancel()
         assert await ended(turn) == TurnEnd("cancelled")
         assert "acted" not in recorder.said()
         assert session.state.permissions == {}
@@ -180,7 +180,7 @@ async def test_an_approval_is_none_even_for_what_the_cancellation_does_not_reach
             put = await recorder.question(len(agent.aside) + 1)
             await agent.at("gate")
             put.answer(answer)
-            engine.cancel(session)
+            session.cancel()
             assert await ended(turn) == TurnEnd("cancelled")
             assert await agent.aside[-1] is None
         assert session.state.permissions == {}
@@ -190,11 +190,11 @@ async def test_cancelling_an_idle_session_does_nothing(place: Path) -> None:
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
-        engine.cancel(session)
+        session.cancel()
         await run(engine, session, "say a")
         before = await history(engine, session)
         for _ in range(3):
-            engine.cancel(session)
+            session.cancel()
         assert recorder.states() == ["running", "end_turn"]
         assert await history(engine, session) == before
         assert (await run(engine, session, "say b")).reason == "end_turn"
@@ -209,7 +209,7 @@ async def test_a_prompt_that_is_cancelled_while_it_is_being_stored_is_stored_and
         while session.turn is None:  # noqa: ASYNC110  (a tick: it has left the queue and is on its way to the disk)
             await asyncio.sleep(0)
         assert not turn.accepted.done()
-        engine.cancel(session)
+        session.cancel()
         assert await ended(turn) == TurnEnd("cancelled")
         assert await turn.accepted == turn.message_id
         assert agent.performed == []
@@ -223,9 +223,9 @@ async def test_cancelling_again_and_again_is_cancelling_once() -> None:
         session = await engine.create(CWD)
         turn = begin(engine, session, "swallow a", "swallow b", "say end")
         await agent.at("a")
-        engine.cancel(session)
+        session.cancel()
         await agent.at("b")
-        engine.cancel(session)
+        session.cancel()
         agent.gates["b"].set()
         assert await ended(turn) == TurnEnd("cancelled")
         assert texts(await history(engine, session)) == ["swallowedend"]
@@ -242,7 +242,7 @@ async def test_a_turn_that_ends_by_itself_as_it_is_cancelled_is_sealed_once() ->
                 await turn.accepted
             for _ in range(ticks // 2):
                 await asyncio.sleep(0)
-            engine.cancel(session)
+            session.cancel()
             async with asyncio.timeout(PATIENCE):
                 await turn.ended
         await run(engine, session, "say end")

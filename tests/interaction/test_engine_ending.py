@@ -19,7 +19,7 @@ from tests.support.sessions import (
     watch,
 )
 
-from holdfast.engine import Engine, Limits
+from holdfast.engine import Engine, EngineLimits
 from holdfast.errors import SessionNotFound
 from holdfast.model import TurnEnd
 from holdfast.store import open_store
@@ -94,7 +94,7 @@ async def test_an_engine_that_ends_waits_for_a_stubborn_agent_no_longer_than_it_
     place: Path, *, closing: bool
 ) -> None:
     agent = ScriptedAgent()
-    engine = Engine(await open_store(str(place)), agent, limits=Limits(cancel_grace=60))
+    engine = Engine(await open_store(str(place)), agent, limits=EngineLimits(cancel_grace=60))
     session = await engine.create(CWD)
     turn = begin(engine, session, "say a", "ignore gate", "say b")
     await agent.at("gate")
@@ -166,7 +166,7 @@ async def test_whoever_gives_up_waiting_for_a_change_leaves_memory_and_store_the
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
-        for change in (engine.set_option(session, "units", "f"), engine.rename(session, "T")):
+        for change in (session.set_option("units", "f"), session.rename("T")):
             changing = asyncio.ensure_future(change)
             await asyncio.sleep(0)
             changing.cancel()

@@ -62,8 +62,8 @@ async def test_what_happens_later_on_one_side_is_not_on_the_other(place: Path) -
         theirs, ours = await watch(engine, fork), await watch(engine, session)
         await run(engine, session, "say left", "remember n 2", "title Left")
         await run(engine, fork, "say right", "remember n 3")
-        await engine.set_option(fork, "units", "f")
-        await engine.rename(session, "Mine")
+        await fork.set_option("units", "f")
+        await session.rename("Mine")
         deeper = await engine.fork(fork.id, CWD)
         await run(engine, deeper, "say deep")
     async with engine_at(place) as engine:

@@ -20,7 +20,7 @@ from tests.support.sessions import (
     watch,
 )
 
-from holdfast.engine import Limits
+from holdfast.engine import EngineLimits
 from holdfast.errors import SessionNotFound
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("B18")
 
-QUICK = Limits(idle=0.04)
+QUICK = EngineLimits(idle=0.04)
 
 
 async def test_an_idle_session_leaves_memory_and_comes_back_when_asked_for(place: Path) -> None:
@@ -53,7 +53,7 @@ async def test_a_session_that_is_watched_or_works_stays_in_memory() -> None:
     async with engine_at(":memory:", agent, QUICK) as engine:
         watched, working, idle = [await engine.create(CWD) for _ in range(3)]
         recorder = Recorder()
-        attachment = watched.attach(recorder)
+        attachment = await watched.attach(recorder)
         turn = begin(engine, working, "wait gate")
         await agent.heard("closed", idle.id)
         again = await engine.create(CWD)
@@ -72,7 +72,7 @@ async def test_old_sessions_that_nobody_uses_are_deleted_where_that_is_wanted(pl
         old = [await engine.create(CWD) for _ in range(2)]
         for session in old:
             await run(engine, session, "say hi")
-    async with engine_at(place, limits=Limits(idle=0.04, keep=0.0)) as engine:
+    async with engine_at(place, limits=EngineLimits(idle=0.04, keep=0.0)) as engine:
         used = await engine.restore(old[0].id, CWD)
         await watch(engine, used)
         await _until_gone(engine, old[1].id)
@@ -84,7 +84,7 @@ async def test_sessions_are_kept_for_ever_unless_said_otherwise(place: Path) -> 
         kept = await engine.create(CWD)
         await run(engine, kept, "say hi")
     agent = ScriptedAgent()
-    async with engine_at(place, agent, Limits(idle=0.04)) as engine:
+    async with engine_at(place, agent, EngineLimits(idle=0.04)) as engine:
         swept = await engine.create(CWD)
         await agent.heard("closed", swept.id)
         assert [it.id for it in (await engine.list()).sessions] == [kept.id]

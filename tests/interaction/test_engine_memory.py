@@ -44,7 +44,7 @@ async def test_what_the_agent_saves_in_a_turn_survives_a_kill_and_what_it_does_n
         turn = begin(engine, session, "remember n 2", "wait save", "remember n 3", "wait gate")
         await agent.at("save")
         unsaved = disk_as_of_now(place, tmp_path / "unsaved")
-        await engine.save(session)
+        await session.save()
         agent.gates["save"].set()
         await agent.at("gate")
         saved = disk_as_of_now(place, tmp_path / "saved")
@@ -83,7 +83,7 @@ async def test_what_is_not_json_is_forgotten_the_turn_fails_and_nothing_else_is_
         assert stored[-1]["sessionUpdate"] == "_holdfast/turn_end"
         assert recorder.history() == stored
         assert session.state.memory == {"n": 1}
-        await engine.set_option(session, "units", "f")  # the session works as before
+        await session.set_option("units", "f")  # the session works as before
         assert (await run(engine, session, "remember k 3")).reason == "end_turn"
     async with engine_at(place) as engine:
         session = await engine.restore(session.id, CWD)

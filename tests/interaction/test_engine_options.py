@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.sessions import (
     CWD,
-    OPTIONS,
     ScriptedAgent,
     begin,
     disk_as_of_now,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def values(session: LiveSession) -> dict[str, Any]:
-    return {it["configId"]: it["currentValue"] for it in session.options_update(OPTIONS)["configOptions"]}
+    return {it["configId"]: it["currentValue"] for it in session.options_update()["configOptions"]}
 
 
 def values_in(update: Update) -> dict[str, Any]:
@@ -51,15 +50,15 @@ async def test_every_option_has_its_default_in_the_order_of_the_agent() -> None:
 async def test_what_was_set_comes_back_after_restart_and_in_forks_and_stays_apart(place: Path) -> None:
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
-        await engine.set_option(session, "units", "f")
-        await engine.set_option(session, "model", "big")
-        await engine.set_option(session, "loud", True)
+        await session.set_option("units", "f")
+        await session.set_option("model", "big")
+        await session.set_option("loud", True)
     async with engine_at(place) as engine:
         session = await engine.restore(session.id, CWD)
         assert values(session) == {"units": "f", "model": "big", "loud": True}
         fork = await engine.fork(session.id, CWD)
-        await engine.set_option(fork, "units", "c")
-        await engine.set_option(session, "model", "small")
+        await fork.set_option("units", "c")
+        await session.set_option("model", "small")
         assert values(session) == {"units": "f", "model": "small", "loud": True}
         assert values(fork) == {"units": "c", "model": "big", "loud": True}
 
@@ -79,7 +78,7 @@ async def test_what_was_not_offered_is_refused_and_changes_nothing(option: str, 
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
         with pytest.raises(InvalidParams):
-            await engine.set_option(session, option, value)
+            await session.set_option(option, value)
         assert values(session) == DEFAULTS
         assert recorder.events == []
         assert agent.told == [("opened", session.id)]
@@ -91,12 +90,12 @@ async def test_setting_an_option_is_shown_whole_and_told_to_the_agent() -> None:
     async with engine_at(":memory:", agent) as engine:
         session = await engine.create(CWD)
         first, second = await watch(engine, session), await watch(engine, session)
-        await engine.set_option(session, "units", "f")
+        await session.set_option("units", "f")
         for recorder in (first, second):
             (update,) = recorder.updates("config_option_update")
             assert values_in(update) == {**DEFAULTS, "units": "f"}
         assert agent.told[-1] == ("option_set", "units", "f")
-        await engine.set_option(session, "units", "f")  # again: nothing happens
+        await session.set_option("units", "f")  # again: nothing happens
         assert len(first.events) == 1
         assert agent.told.count(("option_set", "units", "f")) == 1
 
@@ -107,13 +106,13 @@ async def test_the_agent_may_adjust_other_options_when_it_is_told() -> None:
 
     async def adjust(session: LiveSession, option: str, value: OptionValue) -> None:
         if (option, value) == ("model", "big"):
-            await engine.adjust_option(session, "loud", True)
+            await session.adjust_option("loud", True)
 
     agent.option_set = adjust
     async with engine_at(":memory:", agent) as engine:
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
-        await engine.set_option(session, "model", "big")
+        await session.set_option("model", "big")
         assert values(session) == {"units": "c", "model": "big", "loud": True}
         assert [values_in(it) for it in recorder.updates()] == [
             {"units": "c", "model": "big", "loud": False},
@@ -127,7 +126,7 @@ async def test_an_option_is_set_even_if_the_agent_fails_to_react(caplog: pytest.
     agent.refuse.add("option_set")
     async with engine_at(":memory:", agent) as engine:
         session = await engine.create(CWD)
-        await engine.set_option(session, "units", "f")
+        await session.set_option("units", "f")
         assert values(session)["units"] == "f"
         assert "secret" in caplog.text
 
@@ -160,7 +159,7 @@ async def test_an_option_set_while_a_turn_runs_survives_a_kill(place: Path, tmp_
         session = await engine.create(CWD)
         turn = begin(engine, session, "option units f", "wait gate")
         await agent.at("gate")
-        await engine.set_option(session, "loud", True)
+        await session.set_option("loud", True)
         left = disk_as_of_now(place, tmp_path / "left")
         agent.gates["gate"].set()
         await ended(turn)
@@ -174,9 +173,9 @@ async def test_options_set_at_the_same_time_are_all_set_and_never_shown_before_t
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
         await asyncio.gather(
-            engine.set_option(session, "units", "f"),
-            engine.set_option(session, "model", "big"),
-            engine.set_option(session, "loud", True),
+            session.set_option("units", "f"),
+            session.set_option("model", "big"),
+            session.set_option("loud", True),
         )
         shown = [values_in(it) for it in recorder.updates()]
         assert shown == [
@@ -192,11 +191,11 @@ async def test_options_set_at_the_same_time_are_all_set_and_never_shown_before_t
 async def test_a_value_that_a_newer_agent_no_longer_offers_is_its_default_again(place: Path) -> None:
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
-        await engine.set_option(session, "units", "f")
+        await session.set_option("units", "f")
     fewer = (Option("units", "Units", "c", (Choice("c", "Celsius"),)),)
     async with engine_at(place, ScriptedAgent(fewer)) as engine:
         session = await engine.restore(session.id, CWD)
-        assert values_in(session.options_update(fewer)) == {"units": "c"}
+        assert values_in(session.options_update()) == {"units": "c"}
         await run(engine, session, "say hi")
     async with engine_at(place) as engine:  # and with the old agent it is what it was
         assert values(await engine.restore(session.id, CWD))["units"] == "f"

@@ -69,10 +69,10 @@ async def test_whoever_opens_a_session_that_was_taken_over_sees_what_happened_el
 
 
 WRITES: dict[str, Callable[[Engine, LiveSession], Awaitable[Any]]] = {
-    "option": lambda engine, session: engine.set_option(session, "units", "f"),
-    "agent's option": lambda engine, session: engine.adjust_option(session, "units", "f"),
-    "title": lambda engine, session: engine.rename(session, "T"),
-    "memory": lambda engine, session: engine.save(session),
+    "option": lambda engine, session: session.set_option("units", "f"),
+    "agent's option": lambda engine, session: session.adjust_option("units", "f"),
+    "title": lambda engine, session: session.rename("T"),
+    "memory": lambda engine, session: session.save(),
 }
 
 
@@ -136,7 +136,7 @@ async def test_a_session_whose_turn_runs_is_refused_to_others_with_a_message_tha
             second.restore(session.id, CWD),
             second.fork(session.id, CWD),
             second.archive(session.id, archived=True),
-            second.retitle(session.id, "T"),
+            second.rename(session.id, "T"),
             second.delete(session.id),
         ]
         for operation in operations:
@@ -163,7 +163,7 @@ async def test_prompts_that_wait_when_a_session_is_lost_are_refused_and_do_not_h
             with pytest.raises(SessionMoved):
                 await turn.accepted
         with pytest.raises(SessionMoved):
-            await first.set_option(session, "units", "f")  # by one who has not heard
+            await session.set_option("units", "f")  # by one who has not heard
         assert first.get(session.id) is back
         assert (await run(first, back, "say mine")).reason == "end_turn"
         assert agent.told.count(("closed", session.id)) == 1

@@ -28,7 +28,7 @@ from holdfast.model import event_from
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.engine import Turn
+    from holdfast.engine import LiveTurn
     from holdfast.model import StopReason
 
 INTERRUPTED = {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
@@ -57,7 +57,7 @@ async def test_a_broken_turn_is_ended_its_open_calls_failed_and_nothing_is_run_a
         waiting = begin(engine, session, "say waiting")
         await agent.at("gate")
         left = disk_as_of_now(place, tmp_path / "left")
-        turn.flush()  # all that is stored is to be seen, too
+        await turn.shown()  # all that is stored is to be seen, too
         seen = recorder.history()
         agent.gates["gate"].set()
         await ended(turn)
@@ -102,7 +102,7 @@ async def test_the_agent_sees_that_the_last_turn_was_interrupted_until_the_next_
     class Looking(ScriptedAgent):
         seen: list[bool]
 
-        async def perform(self, turn: Turn) -> StopReason | None:
+        async def perform(self, turn: LiveTurn) -> StopReason | None:
             self.seen.append(turn.session.state.interrupted)
             return None
 
@@ -155,7 +155,7 @@ async def test_a_broken_session_is_recovered_by_whatever_touches_it_first(
             case "archive":
                 await engine.archive(session.id, archived=True)
             case "rename":
-                await engine.retitle(session.id, "New")
+                await engine.rename(session.id, "New")
             case "delete":
                 await engine.delete(session.id)
                 assert (await engine.list()).sessions == ()
@@ -166,7 +166,7 @@ async def test_a_broken_session_is_recovered_by_whatever_touches_it_first(
         stored = await history(engine, await engine.restore(session.id, CWD))
         assert texts(stored) == ["a"]
         assert stored.count(INTERRUPTED) == 1
-        assert not list((left.parent / f"{left.name}.turns").iterdir())
+        assert not any(log.stat().st_size for log in (left.parent / f"{left.name}.turns").iterdir())
 
 
 async def test_a_crash_at_any_tick_leaves_a_prefix_that_has_all_that_was_shown(place: Path, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_an_agent_that_continues_what_earlier_turns_began_leaves_finished_
         turn = begin(engine, session, "output c more", "output d more", "wait gate")
         await agent.at("gate")
         left = disk_as_of_now(place, tmp_path / "left")
-        engine.cancel(session)
+        session.cancel()
         await ended(turn)
         assert recorder.history() == await history(engine, session)
         calls = {it["toolCallId"]: it for it in await history(engine, session) if "toolCallId" in it}
@@ -235,7 +235,7 @@ async def test_an_agent_that_continues_what_earlier_turns_began_leaves_finished_
 class Careless(ScriptedAgent):
     """Says something malformed in a way that is not checked."""
 
-    async def perform(self, turn: Turn) -> StopReason | None:
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
         turn.emit_update({"sessionUpdate": "agent_message", "messageId": "m", "content": []})
         turn.emit(event_from({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": ["odd"]}))
         return None

@@ -14,6 +14,7 @@ from tests.support.sessions import (
     begin,
     ended,
     engine_at,
+    found,
     history,
     run,
     texts,
@@ -139,7 +140,7 @@ async def test_sessions_without_a_prompt_are_not_listed_and_can_be_loaded() -> N
     async with engine_at(":memory:") as engine:
         blank = await engine.create(CWD)
         refused = begin(engine, blank, "say hi")
-        engine.cancel(blank)  # before it was stored
+        blank.cancel()  # before it was stored
         assert (await ended(refused)).reason == "cancelled"
         assert (await engine.list()) == ((), None)
         await engine.close(blank.id)
@@ -172,7 +173,7 @@ async def test_restoring_changes_nothing_about_the_last_activity(place: Path) ->
     async with engine_at(place) as engine:
         session = await engine.restore(session.id, CWD)
         await watch(engine, session)
-        await engine.set_option(session, "units", "f")
+        await session.set_option("units", "f")
         await engine.close(session.id)
         assert (await engine.list()).sessions[0] == before
 
@@ -247,7 +248,7 @@ async def test_a_deleted_session_is_gone_and_its_forks_stay_whole(place: Path) -
         with pytest.raises(SessionNotFound):
             await engine.restore(session.id, CWD)
         assert texts(await history(engine, await engine.restore(fork.id, CWD))) == ["first"]
-        assert {it.session.id for it in await engine.search("first")} == {fork.id}
+        assert {it.session.id for it in await found(engine, "first")} == {fork.id}
 
 
 @pytest.mark.requirement("B16")
@@ -258,7 +259,9 @@ async def test_archived_sessions_are_listed_only_where_asked_for_and_go_on_worki
             await run(engine, session, "say hi")
         await engine.archive(away.id, archived=True)
         assert [it.id for it in (await engine.list()).sessions] == [kept.id]
-        await run(engine, away, "say more")
+        with pytest.raises(SessionNotFound):
+            engine.get(away.id)  # as if it had been closed (B16)
+        await run(engine, await engine.restore(away.id, CWD), "say more")
     async with engine_at(place) as engine:
         listed = [it.id for it in (await engine.list(archived="include")).sessions]
         assert listed == [away.id, kept.id]

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
     from tests.support.sessions import Recorder
 
-    from holdfast.engine import Engine, LiveSession, Turn
+    from holdfast.engine import Engine, LiveSession, LiveTurn
 
 SLOW = "say a", "tick", "say b", "tick", "say c", "tick 2", "wait gate", "say d"
 
 
 @asynccontextmanager
-async def at_the_gate(place: Path, agent: ScriptedAgent) -> AsyncGenerator[tuple[Engine, LiveSession, Recorder, Turn]]:
+async def at_the_gate(
+    place: Path, agent: ScriptedAgent
+) -> AsyncGenerator[tuple[Engine, LiveSession, Recorder, LiveTurn]]:
     """Have a turn that has said three things, and somebody who watches it."""
     async with engine_at(place, agent) as engine:
         session = await engine.create(CWD)
@@ -31,7 +33,7 @@ async def at_the_gate(place: Path, agent: ScriptedAgent) -> AsyncGenerator[tuple
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, seconds: float = 3600) -> None:
-    monkeypatch.setattr("holdfast.engine.turn.PACE", seconds)
+    monkeypatch.setattr("holdfast.engine.log.PACE", seconds)
 
 
 @pytest.mark.requirement("P1")
@@ -41,7 +43,7 @@ async def test_what_is_said_in_quick_succession_is_stored_tick_by_tick_and_shown
     slowly(monkeypatch)
     agent = ScriptedAgent()
     async with at_the_gate(place, agent) as (engine, session, recorder, turn):
-        assert recorder.said() == ""
+        assert recorder.said() == "a"  # what follows waits for a moment
         left = disk_as_of_now(place, tmp_path / "left")
         agent.gates["gate"].set()
         await ended(turn)

@@ -13,6 +13,7 @@ from tests.support.sessions import (
     disk_as_of_now,
     ended,
     engine_at,
+    found,
     run,
     watch,
 )
@@ -55,7 +56,7 @@ async def test_a_long_prompt_makes_a_title_of_eighty_characters() -> None:
 async def test_a_prompt_that_says_nothing_leaves_the_title_to_the_next() -> None:
     async with engine_at(":memory:") as engine:
         session = await engine.create(CWD)
-        await ended(engine.prompt(session, [{"type": "image", "data": "", "mimeType": "image/png"}]))
+        await ended(session.prompt([{"type": "image", "data": "", "mimeType": "image/png"}]))
         assert session.title is None
         await run(engine, session, "say b")
         assert session.title == "say b"
@@ -66,7 +67,7 @@ async def test_a_title_the_user_gave_or_took_away_is_not_replaced_by_a_prompt(pl
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
         recorder = await watch(engine, session)
-        await engine.rename(session, title)
+        await session.rename(title)
         assert recorder.updates() == [{"sessionUpdate": "session_info_update", "title": title}]
     async with engine_at(place) as engine:
         session = await engine.restore(session.id, CWD)
@@ -96,7 +97,7 @@ async def test_a_title_the_user_gives_while_a_turn_runs_is_not_undone_by_its_end
         recorder = await watch(engine, session)
         turn = begin(engine, session, "title Agent's", "wait gate", "say x")
         await agent.at("gate")
-        await engine.rename(session, "User's")
+        await session.rename("User's")
         left = disk_as_of_now(place, tmp_path / "left")
         assert [it["title"] for it in recorder.updates("session_info_update")][1:] == ["Agent's", "User's"]
         agent.gates["gate"].set()
@@ -118,7 +119,7 @@ async def test_titles_given_at_the_same_time_end_with_the_one_that_was_shown_las
             await turn.accepted
             for _ in range(ticks // 2):
                 await asyncio.sleep(0)
-            await asyncio.gather(engine.rename(session, f"User's {ticks}"), ended(turn))
+            await asyncio.gather(session.rename(f"User's {ticks}"), ended(turn))
             shown = recorder.updates("session_info_update")[-1]["title"]
             assert session.title == await listed_title(engine) == shown
 
@@ -142,10 +143,10 @@ async def test_a_session_can_be_renamed_by_its_id_whether_it_is_open_or_not(plac
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
         await run(engine, session, "say hi")
-        await engine.retitle(session.id, "Open")
+        await engine.rename(session.id, "Open")
         assert session.title == await listed_title(engine) == "Open"
         await engine.close(session.id)
-        await engine.retitle(session.id, "Closed")
+        await engine.rename(session.id, "Closed")
         assert await listed_title(engine) == "Closed"
-        assert [it.text for it in await engine.search("closed")] == ["Closed"]
-        assert await engine.search("open") == []
+        assert [it.text for it in await found(engine, "closed")] == ["Closed"]
+        assert await found(engine, "open") == []

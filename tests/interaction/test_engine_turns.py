@@ -27,7 +27,7 @@ from holdfast.model import TurnEnd
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.engine import Turn
+    from holdfast.engine import LiveTurn
 
 
 async def test_a_turn_is_shown_as_running_then_what_is_said_then_idle() -> None:
@@ -189,7 +189,7 @@ async def test_cancelling_drops_the_prompts_that_wait_and_they_were_never_said()
         running = begin(engine, session, "wait gate")
         await agent.at("gate")
         waiting = [begin(engine, session, f"say {n}") for n in range(3)]
-        engine.cancel(session)
+        session.cancel()
         for turn in waiting:
             assert await ended(turn) == TurnEnd("cancelled")
             with pytest.raises(RequestCancelled):
@@ -204,7 +204,7 @@ async def test_a_prompt_without_content_is_refused() -> None:
     async with engine_at(":memory:") as engine:
         session = await engine.create(CWD)
         with pytest.raises(InvalidParams):
-            engine.prompt(session, [])
+            session.prompt([])
         assert session.queue is None
 
 
@@ -225,7 +225,7 @@ async def test_whoever_stops_waiting_for_a_turn_does_not_harm_it() -> None:
         recorder = await watch(engine, session)
         turn = begin(engine, session, "say a", "wait gate", "say b")
 
-        async def wait_for(turn: Turn) -> None:
+        async def wait_for(turn: LiveTurn) -> None:
             await turn.accepted
             await turn.ended
 
@@ -252,7 +252,7 @@ async def test_a_prompt_keeps_all_its_blocks_as_they_came() -> None:
             {"type": "resource_link", "name": "n", "uri": "file:///x", "annotations": {"priority": 0.5}},
             {"type": "_future", "odd": [1, None, {"deep": True}], "_meta": {"k": "v"}},
         ]
-        await ended(engine.prompt(session, blocks))
+        await ended(session.prompt(blocks))
         assert (await history(engine, session))[0]["content"] == blocks
 
 

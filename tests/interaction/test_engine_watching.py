@@ -19,7 +19,7 @@ from tests.support.sessions import (
     watch,
 )
 
-from holdfast.engine.session import DROP_BYTES, HELD_BYTES
+from holdfast.engine.attachment import DROP_BYTES, HELD_BYTES
 from holdfast.engine.turn import CONGESTED_BYTES
 from holdfast.errors import ConnectionLost
 from holdfast.model import text_event
@@ -27,7 +27,7 @@ from holdfast.model import text_event
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.engine import Turn
+    from holdfast.engine import LiveTurn
     from holdfast.model import StopReason
 
 SCRIPT = (
@@ -57,7 +57,7 @@ async def test_whoever_comes_while_a_turn_runs_sees_it_whole_even_if_it_is_seale
         turn = begin(engine, session, *SCRIPT)
         await agent.at("gate")
         late = Recorder()
-        attachment = session.attach(late)
+        attachment = await session.attach(late)
 
         async def end_the_turn() -> None:
             agent.gates["gate"].set()
@@ -105,10 +105,10 @@ async def test_what_is_said_in_the_same_tick_as_somebody_comes_is_seen_once() ->
     class Attaching(ScriptedAgent):
         late: Recorder
 
-        async def perform(self, turn: Turn) -> StopReason | None:
+        async def perform(self, turn: LiveTurn) -> StopReason | None:
             turn.emit(text_event("agent_message_chunk", "m", "a"))
             self.late = Recorder()
-            turn.session.attach(self.late)  # what was just said is not stored yet
+            await turn.session.attach(self.late)  # what was just said was not stored yet
             turn.emit(text_event("agent_message_chunk", "m", "b"))
             return None
 
@@ -151,7 +151,7 @@ async def test_whoever_has_left_sees_nothing_more() -> None:
     async with engine_at(":memory:") as engine:
         session = await engine.create(CWD)
         recorder, other = Recorder(), await watch(engine, session)
-        attachment = session.attach(recorder)
+        attachment = await session.attach(recorder)
         await run(engine, session, "say held")
         session.detach(attachment)
         attachment.follow()
@@ -178,7 +178,7 @@ async def test_one_who_takes_too_long_over_the_past_is_dropped_before_memory_is_
     async with engine_at(":memory:") as engine:
         session = await engine.create(CWD)
         slow = Recorder()
-        attachment = session.attach(slow)
+        attachment = await session.attach(slow)
         piece = "x" * (1 << 20)
         for _ in range(HELD_BYTES // len(piece) + 2):
             await run(engine, session, f"say {piece}")
@@ -192,7 +192,7 @@ async def test_one_who_takes_too_long_over_the_past_is_dropped_before_memory_is_
 class Flooding(ScriptedAgent):
     """Says more than can be shown at once, and waits until it can."""
 
-    async def perform(self, turn: Turn) -> StopReason | None:
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
         for _ in range(3):
             turn.emit(text_event("agent_message_chunk", "m", "x" * (300 << 10)))
             assert turn.congested
@@ -234,7 +234,7 @@ async def test_a_turn_does_not_wait_for_one_who_will_never_read(change: str) -> 
             case "newcomer":
                 await watch(engine, session)
             case "cancel":
-                engine.cancel(session)
+                session.cancel()
             case _:
                 await stalled.until(lambda: stalled.drops)
         assert (await ended(turn)).reason == ("cancelled" if change == "cancel" else "end_turn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,10 +38,10 @@ async def rich_session(place: Path) -> str:
     async with engine_at(place, ScriptedAgent()) as engine:
         session = await engine.create(HERE, ["/other"])
         await run(engine, session, *TOOLS, "usage 12", "remember count 3", "fail on purpose")
-        await engine.set_option(session, "units", "f")
-        await engine.rename(session, "A title é 日本\u202e")
+        await session.set_option("units", "f")
+        await session.rename("A title é 日本\u202e")
         session.state.permissions["rocket"] = True
-        await engine.save(session)
+        await session.save()
         await engine.archive(session.id, archived=True)
         return session.id
 
@@ -63,10 +64,13 @@ def test_a_session_is_written_to_stdout_as_markdown(place: Path) -> None:
     assert SECRET in sessions("export", only, "--no-redact").out
 
 
-@pytest.mark.parametrize("as_format", ["markdown", "html", "json"])
-def test_secrets_are_taken_out_of_every_format_unless_they_are_wanted(as_format: str, place: Path) -> None:
+@pytest.mark.requirement("P10")
+@pytest.mark.parametrize("as_format", FORMATS)
+@pytest.mark.parametrize("title", ["given", "from the prompt"])
+def test_secrets_are_taken_out_of_every_format_unless_they_are_wanted(as_format: str, title: str, place: Path) -> None:
     (only,) = make(place, (f"say PASSWORD=hunter22 {SECRET}\nusage 3", f"title {SECRET}"))
-    sessions("rename", only, f"see {SECRET}")
+    if title == "given":
+        sessions("rename", only, f"see {SECRET}")
     done = sessions("export", only, "--format", as_format)
     assert "hunter22" not in done.out and SECRET not in done.out
     assert "[redacted: " in done.out
@@ -101,6 +105,39 @@ def test_several_sessions_go_into_a_directory_one_file_each(place: Path, tmp_pat
     assert names == [f"say-evil-é-name-{one[5:15]}.json", f"session-{two[5:15]}.json"]
 
 
+@pytest.mark.requirement("P10")
+def test_a_secret_in_a_title_gets_neither_into_a_file_nor_into_its_name(place: Path, tmp_path: Path) -> None:
+    (only,) = make(place, (f"say {SECRET} please",))
+    assert SECRET in sessions("list", "--all", "--json").json["sessions"][0]["title"], "as it was written"
+    (tmp_path / "out").mkdir()
+    for as_format in FORMATS:
+        assert sessions("export", only, "-o", str(tmp_path / "out"), "--format", as_format).status == 0
+    files = list((tmp_path / "out").iterdir())
+    assert len(files) == 3
+    for file in files:
+        assert "redacted-github-token-please" in file.name and SECRET not in file.read_text()
+        assert SECRET[4:].lower() not in file.name.lower()
+    page = next(file for file in files if file.suffix == ".html").read_text()
+    assert "<title>say [redacted: GitHub token] please</title>" in page
+
+
+@pytest.mark.requirement("P10")
+@pytest.mark.skipif(os.name != "posix", reason="about the rights of POSIX systems")
+def test_a_file_can_be_read_by_nobody_else_and_that_is_said(place: Path, tmp_path: Path) -> None:
+    (only,) = make(place, ("say hello",))
+    file = tmp_path / "talk.md"
+    for force in ((), ("--force",)):
+        assert "nobody but you can read it" in sessions("export", only, "-o", str(file), *force).err
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o644)
+
+
+def test_a_markdown_file_loads_no_images(place: Path) -> None:
+    (only,) = make(place, ("say see ![x](https://evil.example/pixel.png) and `![code](y)`",))
+    written = sessions("export", only).out
+    assert "> see \\![x](https://evil.example/pixel.png) and `![code](y)`" in written
+
+
 async def test_what_a_running_turn_has_said_so_far_is_written_too(place: Path) -> None:
     agent = ScriptedAgent()
     async with engine_at(place, agent) as engine:
@@ -117,13 +154,15 @@ def test_a_session_comes_back_as_it_was(place: Path, tmp_path: Path) -> None:
     only = asyncio.run(rich_session(place))
     file, other = str(tmp_path / "s.json"), str(tmp_path / "other.db")
     sessions("export", only, "-o", file, "--no-redact")
-    done = sessions("import", file, "--store", other)
-    assert (done.status, done.out, done.err) == (0, f"{only} was imported from {file}\n", "")
+    done = sessions("import", file, "--store", other, "--cwd", HERE)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[0] == f"{only} was imported from {file}"
     again = sessions("export", only, "--json", "--no-redact", "--store", other).json
     before = json.loads((tmp_path / "s.json").read_text())
-    assert before["state"].pop("permissions") == {"rocket": True}
+    for gives_rights in ("permissions", "options", "memory"):
+        del before["state"][gives_rights]
+    before["session"]["additionalDirectories"] = []
     assert again == before
-    assert before["state"]["options"] == {"units": "f"} and before["state"]["memory"] == {"count": 3}
     assert raw(only, "--store", other) == raw(only)
     assert sessions("search", "21", "--all", "--json", "--store", other).json["hits"]
 
@@ -136,8 +175,7 @@ async def test_a_session_that_was_imported_can_be_gone_on_with(place: Path, tmp_
     await asyncio.to_thread(sessions, "import", file, "--store", str(other), "--cwd", ".")
     async with engine_at(other) as engine:
         session = await engine.restore(only, moved)
-        assert session.state.options == {"units": "f"}
-        assert session.state.permissions == {}
+        assert (session.state.options, session.state.permissions, session.state.memory) == ({}, {}, {})
         await run(engine, session, "say more")
         assert (await engine.store.get(only)).info.messages == 5
 
@@ -149,7 +187,7 @@ def test_a_session_that_is_here_already_is_left_alone_and_another_one_gets_a_new
     file = str(tmp_path / "s.json")
     sessions("export", only, "-o", file)
     same = sessions("import", file, "--json").json["sessions"]
-    assert same == [{"file": file, "sessionId": only, "result": "present"}]
+    assert same == [{"file": file, "sessionId": only, "result": "present", "cwd": HERE, "reset": []}]
     sessions("rename", only, "Changed since")
     (other,) = sessions("import", file, "--json").json["sessions"]
     assert other["result"] == "renumbered" and other["sessionId"] != only
@@ -162,7 +200,7 @@ def test_a_session_is_imported_from_stdin(place: Path) -> None:
     (only,) = make(place, ("say one",))
     written = sessions("export", only, "--json").out.encode()
     sessions("delete", only, "--yes")
-    assert sessions("import", "-", stdin=written).out == f"{only} was imported from -\n"
+    assert sessions("import", "-", "--cwd", HERE, stdin=written).out == f"{only} was imported from -\n"
     assert len(raw(only)) == 2
 
 
@@ -173,6 +211,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "cwd": "/x",
         "createdAt": "2026-01-01T00:00:00Z",
         "updatedAt": "2026-01-02T00:00:00Z",
+        "title": None,
     }
     message = {"sessionUpdate": "user_message", "messageId": "m", "content": [{"type": "text", "text": "hi"}]}
     whole: dict[str, Any] = {
@@ -225,7 +264,7 @@ def test_one_bad_file_does_not_keep_the_others_out(place: Path, tmp_path: Path) 
         (tmp_path / name).write_text(json.dumps(content))
     done = sessions("import", *(str(tmp_path / it) for it in ("a", "b", "nowhere", "c")))
     assert done.status == 1
-    assert len(done.out.splitlines()) == 2 and len(done.err.splitlines()) == 2
+    assert done.out.count("was imported from") == 2 and len(done.err.splitlines()) == 2
 
 
 def test_an_id_that_is_not_ours_and_a_time_to_come_are_not_taken_over(place: Path, tmp_path: Path) -> None:
@@ -248,6 +287,33 @@ def test_what_is_no_part_of_a_conversation_is_left_out(place: Path, tmp_path: Pa
     (tmp_path / "f").write_text(json.dumps(document(history=updates)))
     (got,) = sessions("import", str(tmp_path / "f"), "--json").json["sessions"]
     assert raw(got["sessionId"]) == [updates[2]]
+
+
+@pytest.mark.requirement("P13")
+async def test_a_file_gives_no_rights_and_it_is_said_what_was_reset(place: Path, tmp_path: Path) -> None:
+    given = {
+        "options": {"units": "f", "mode": "auto"},
+        "permissions": {"rocket": True},
+        "memory": {"approved": ["rm -rf /"]},
+        "latest": {"available_commands_update": {"sessionUpdate": "available_commands_update"}},
+        "title_by": "user",
+    }
+    remembered = {"sessionUpdate": "_holdfast/permission", "subject": "rocket", "allow": True}
+    message = {"sessionUpdate": "user_message", "messageId": "m", "content": [{"type": "text", "text": "hi"}]}
+    written = document(state=given, history=[remembered, message], cwd="/", title="mine")
+    written["session"]["additionalDirectories"] = ["/etc"]
+    (tmp_path / "f").write_text(json.dumps(written))
+    done = await asyncio.to_thread(sessions, "import", str(tmp_path / "f"))
+    assert done.out.splitlines()[1] == (
+        "  Reset, for a file gives no rights: the directory, mode and options, what was allowed for ever, "
+        "the agent's memory, additional directories"
+    )
+    (listed,) = (await asyncio.to_thread(sessions, "list", "--json")).json["sessions"]
+    assert (listed["cwd"], listed["additionalDirectories"], listed["title"]) == (str(tmp_path), [], "mine")
+    async with engine_at(place) as engine:
+        session = await engine.restore(listed["sessionId"], str(tmp_path))
+        assert session.state == SessionState(title_by="user")
+    assert await asyncio.to_thread(raw, listed["sessionId"]) == [message]
 
 
 async def test_a_turn_that_broke_is_written_and_comes_back(place: Path, tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from tests.support.schemas import invalid
 from tests.support.updates import updates as schema_like
 
-from holdfast.engine.ends import closing_events, sealable
-from holdfast.engine.recovery import recovered
+from holdfast.engine.journal import closing_events, recovered, sealed_lines
 from holdfast.errors import UsageError
 from holdfast.format import event_in, fold, lines_of
 from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, checked_event, event_from
-from holdfast.store import Broken, Record
+from holdfast.store import Record, UnsealedTurn
 
 if TYPE_CHECKING:
     from holdfast.model import Update
@@ -71,17 +70,19 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
         event = event_from(update)
         history.apply(event)
         kept.append(event.body)
-    for event in closing_events(history, status="failed", complete=complete):
+    for event in closing_events(history, status="failed", whole=complete):
         history.apply(event)
-    lines, _, _ = sealable(history, [], SessionState())
+    lines, _, _ = sealed_lines(history, [], SessionState())
     assert lines == lines_of(history)
     again = fold([it.body for it in lines], complete=complete)
     assert list(again.updates()) == list(history.updates())
 
     info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
     state = SessionState()
-    from_log, changes, _ = recovered(Broken(kept), Record(info, state, 0, 1), complete=complete)
-    assert [it.body for it in from_log[:-1]] == [it.body for it in lines]
+    prompt = event_from({"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []})
+    broken = UnsealedTurn([prompt.body, *kept])
+    from_log, changes, _, private = recovered(broken, Record(info, state, 0, 1), begins_entries=complete)
+    assert [it.body for it in from_log[1:-1]] == [it.body for it in lines] and not private
     assert event_in(from_log[-1].body).update() == {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
     assert state.interrupted and changes.state is state
 
@@ -90,9 +91,9 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
 @given(st.lists(updates(), min_size=1, max_size=8))
 def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
     info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
-    lines, _, _ = recovered(
-        Broken([msgspec.json.encode(it) for it in said]), Record(info, SessionState(), 0, 1), complete=True
-    )
+    prompt = {"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []}
+    broken = UnsealedTurn([msgspec.json.encode(it) for it in (prompt, *said)])
+    lines, *_ = recovered(broken, Record(info, SessionState(), 0, 1), begins_entries=True)
     assert event_in(lines[-1].body).update()["reason"] == "interrupted"
 
 

@@ -56,11 +56,13 @@ MEMBERS = sorted(
     | {"error", "stopReason", "reason", "lines", "from", "to", "summary", "_meta", "data", "cost", "severity"}
     | {rule.key for rule in RULES.values() if rule.key}
 )
-nonsense = st.builds(
-    lambda kind, members: {"sessionUpdate": kind, **members},
-    st.sampled_from(KINDS),
-    st.dictionaries(st.sampled_from(MEMBERS), values, max_size=4),
-)
+
+
+def update(kind: str, members: Update) -> Update:
+    return {"sessionUpdate": kind, **members}
+
+
+nonsense = st.builds(update, st.sampled_from(KINDS), st.dictionaries(st.sampled_from(MEMBERS), values, max_size=4))
 
 
 @settings(max_examples=4 * FEW, deadline=None)

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.stores import info
-from tests.support.updates import FEW, histories, told, values
+from tests.support.updates import FEW, encoded, histories, told, values
 
 from holdfast.export.document import DocumentWriter, read_document
 from holdfast.export.redact import Redactor
@@ -46,14 +46,21 @@ def test_written_and_read_again_it_is_the_same(
     about = msgspec.structs.replace(
         info(), title=title, created_at=created, updated_at=created + passed, archived=bool(passed % 2)
     )
-    state = SessionState(options={"a": "b", "c": True}, memory=memory, title_by="agent", forked_from="sess_x")
+    usage = {"usage_update": {"sessionUpdate": "usage_update", "used": 1, "size": 2}}
+    state = SessionState(options={"a": "b", "c": True}, memory=memory, latest=usage, title_by="agent", forked_from="s")
     writer = DocumentWriter()
     written = "".join((writer.opening(about, state), *map(writer.entry, history), writer.closing(0)))
     assert safe_text(written) == written
-    read_about, read_state, read = read_document(written.encode())
-    assert told(read) == told(history)
-    assert msgspec.structs.replace(read_about, messages=0) == about
-    assert msgspec.json.encode(read_state) == msgspec.json.encode(state)
+    read = read_document(written.encode(), "/here")
+    assert told(read.history) == told(history)
+    assert msgspec.structs.replace(read.info, messages=0) == msgspec.structs.replace(about, cwd="/here", additional=())
+    assert read.cwd == about.cwd
+    assert read.state == SessionState(latest=usage, title_by="agent", forked_from="s")
+    assert read.reset == (
+        "options",
+        *(["memory"] if memory else []),
+        *(["additionalDirectories"] * bool(about.additional)),
+    )
 
 
 @settings(max_examples=FEW, deadline=None)
@@ -63,4 +70,4 @@ def test_where_there_are_no_secrets_redaction_changes_nothing(sequence: list[Upd
     redactor = Redactor()
     clean = [told_entry for entry in history for told_entry in redactor.entry(entry).updates()]
     assert redactor.count == 0
-    assert list(map(msgspec.json.encode, clean)) == list(map(msgspec.json.encode, history.updates()))
+    assert list(map(encoded, clean)) == list(map(encoded, history.updates()))

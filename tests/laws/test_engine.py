@@ -96,7 +96,7 @@ class Sessions(RuleBasedStateMachine):
 
     async def opened(self) -> None:
         self.agent = ScriptedAgent()
-        self.agent.engine = self.engine = Engine(await open_store(str(self.place)), self.agent)
+        self.engine = Engine(await open_store(str(self.place)), self.agent)
 
     def now(self) -> int:
         return next(self.numbers)
@@ -281,7 +281,7 @@ class Sessions(RuleBasedStateMachine):
 
     async def _cancel(self, session: ModelSession) -> None:
         live = self.engine.get(session.id)
-        self.engine.cancel(live)
+        live.cancel()
         while live.runner is not None:
             await asyncio.wait({live.runner})
 
@@ -302,7 +302,7 @@ class Sessions(RuleBasedStateMachine):
         session = self.chosen(pick)
 
         async def set_option() -> None:
-            await self.engine.set_option(await self.live(session), *change)
+            await (await self.live(session)).set_option(*change)
 
         self.do(set_option())
         session.options[change[0]] = change[1]
@@ -314,7 +314,7 @@ class Sessions(RuleBasedStateMachine):
         session = self.chosen(pick)
 
         async def rename() -> None:
-            await self.engine.rename(await self.live(session), title)
+            await (await self.live(session)).rename(title)
 
         self.do(rename())
         session.title, session.titled = title, True
@@ -326,8 +326,10 @@ class Sessions(RuleBasedStateMachine):
         session = self.chosen(pick)
         self.do(self.engine.archive(session.id, archived=archived))
         session.archived = archived
-        if not session.live:
-            session.live = True
+        if archived:  # as if it had been closed, for everybody (B16)
+            self._cancelled(session)
+            self.watchers.pop(session.id, None)
+        session.live = not archived
 
     # Watching
 

@@ -36,7 +36,7 @@ def test_read_one_by_one_or_at_once_it_is_the_same(turns: list[list[Update]], ru
             await store.begin(claim, [], NOTHING)
             await store.seal(claim, [Line(it, "") for it in sealed], NOTHING, messages=0)
             await store.begin(claim, tail, NOTHING)
-            seen = await store.look(claim.session)
+            seen = await store.snapshot(claim.session)
             found = [it async for it in read_entries(store, seen)]
             assert [encoded(list(it.entry.updates())) for it in found] == expected
             assert [it.number for it in found] == list(range(1, len(expected) + 1))

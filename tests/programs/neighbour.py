@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
 from holdfast.format import Line
-from holdfast.model import SessionInfo, SessionState, new_session_id
+from holdfast.model import Scope, SessionInfo, SessionState, new_session_id
 from holdfast.store import Changes, open_store
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Neighbour:
             case "prune":
                 return await self._store.prune(1 << 60)
             case "list":
-                page = await self._store.list(cwd=None, archived="include", cursor=None, limit=50)
+                page = await self._store.list(Scope(), cwd=None, archived="include", cursor=None, limit=50)
                 return [it.id for it in page.sessions]
             case _:
                 raise ValueError(what)

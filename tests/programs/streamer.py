@@ -18,9 +18,9 @@ from base64 import b64encode
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tests.support.sessions import CWD, OPTIONS, block, permission
+from tests.support.sessions import CWD, ScriptedAgent, block, permission
 
-from holdfast.engine import Engine, Limits
+from holdfast.engine import Engine, EngineLimits
 from holdfast.format import updates_in
 from holdfast.model import Permission, new_id, text_event
 from holdfast.store import open_store
@@ -28,8 +28,8 @@ from holdfast.store import open_store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.engine import LiveSession, Turn
-    from holdfast.model import Answer, Event, OptionValue, Question, StopReason, Update
+    from holdfast.engine import LiveSession, LiveTurn
+    from holdfast.model import Answer, Event, Question, StopReason, Update
 
 MAX_SESSIONS = 5
 
@@ -79,27 +79,22 @@ class Watcher:
             self._pipe.tell("about", *about)
         return answer
 
+    def can_answer(self, question: Question) -> bool:
+        return True
+
     def dropped(self, reason: str) -> None:
-        self._pipe.tell("dropped", self._number, reason)
+        if reason not in ("This session was archived", "This session was deleted"):
+            self._pipe.tell("dropped", self._number, reason)
 
 
-class NumberingAgent:
+class NumberingAgent(ScriptedAgent):
     """Says things that carry numbers, without a gap, so that one can see if anything is missing."""
 
-    options = OPTIONS
-    begins_entries = True
-
     def __init__(self, pipe: Pipe) -> None:
+        super().__init__()
         self._pipe = pipe
-        self.engine: Engine | None = None
 
-    async def opened(self, session: LiveSession) -> None: ...
-
-    async def equipped(self, session: LiveSession) -> None: ...
-    async def closed(self, session: LiveSession) -> None: ...
-    async def option_set(self, session: LiveSession, option: str, value: OptionValue) -> None: ...
-
-    async def perform(self, turn: Turn) -> StopReason | None:
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
         rng = random.Random(turn.prompt[0]["text"])
         said = _Speech(turn, rng)
         for _ in range(rng.randint(2, 25)):
@@ -122,8 +117,7 @@ class NumberingAgent:
                 case 10:
                     value = rng.choice(["c", "f"])
                     self._pipe.tell("about", "option", turn.session.id, "units", value)
-                    assert self.engine
-                    await self.engine.adjust_option(turn.session, "units", value)
+                    await turn.session.adjust_option("units", value)
                     self._pipe.tell("did", "option", turn.session.id, "units", value)
                 case _:
                     title = new_id("title")
@@ -134,7 +128,7 @@ class NumberingAgent:
         turn.session.state.memory["last"] = turn.message_id
         return rng.choice([None, None, None, "max_tokens"])
 
-    async def _ask(self, turn: Turn, rng: random.Random) -> None:
+    async def _ask(self, turn: LiveTurn, rng: random.Random) -> None:
         question = permission(rng.choice("abc"))
         asked = question.subject not in turn.session.state.permissions
         answer = question.chosen(await turn.ask(question))
@@ -145,7 +139,7 @@ class NumberingAgent:
 class _Speech:
     """What one turn says."""
 
-    def __init__(self, turn: Turn, rng: random.Random) -> None:
+    def __init__(self, turn: LiveTurn, rng: random.Random) -> None:
         self._turn = turn
         self._rng = rng
         self._numbers = count()
@@ -218,7 +212,9 @@ class Streamer:
         (session,) = self._sessions
         await self._talk(session, text)
         await self._rename(session)
+        await self._say(session)
         await self._archive(session, archived=True)
+        (session,) = self._sessions
         await self._fork(session)
         await self._create()
         await self._talk(self._sessions.pop(), "")
@@ -229,7 +225,7 @@ class Streamer:
         text = f"turn {self._rng.random()}" if text is None else text
         if session.state.title_by == "":
             self._pipe.tell("about", "title", session.id, text)
-        turn = self._engine.prompt(session, [block(text)])
+        turn = session.prompt([block(text)])
         self._pipe.tell("about", "prompt", session.id, turn.message_id)
         aside = asyncio.ensure_future(self._aside(session)) if self._rng.random() < 0.5 else None
         await turn.accepted
@@ -245,7 +241,7 @@ class Streamer:
             await asyncio.sleep(0)
         match self._rng.randrange(6):
             case 0:
-                self._engine.cancel(session)
+                session.cancel()
             case 1:
                 await self._watch(session)
             case 2:
@@ -253,7 +249,7 @@ class Streamer:
             case 3:
                 loud = self._rng.random() < 0.5
                 self._pipe.tell("about", "option", session.id, "loud", loud)
-                await self._engine.set_option(session, "loud", loud)
+                await session.set_option("loud", loud)
                 self._pipe.tell("did", "option", session.id, "loud", loud)
             case 4:
                 await self._fork(session)
@@ -264,9 +260,11 @@ class Streamer:
 
     async def _between(self, session: LiveSession) -> None:
         """Do something between turns."""
-        match self._rng.randrange(6):
+        match self._rng.randrange(8):
             case 0:
                 await self._rename(session)
+            case 6 | 7:
+                await self._say(session)
             case 1:
                 await self._archive(session, archived=self._rng.random() < 0.5)
             case 2:
@@ -277,10 +275,22 @@ class Streamer:
             case _:
                 await self._reopen(session)
 
+    async def _say(self, session: LiveSession) -> None:
+        """Say something while no turn runs; sometimes wait until it is seen."""
+        for number in range(self._rng.randint(1, 6)):
+            session.emit_update({"sessionUpdate": "_between", "number": number, "id": new_id("b")})
+            if self._rng.random() < 0.5:
+                await asyncio.sleep(0)
+        if self._rng.random() < 0.7:
+            await session.journal.shown()
+
     async def _archive(self, session: LiveSession, *, archived: bool) -> None:
         self._pipe.tell("about", "archive", session.id, archived)
         await self._engine.archive(session.id, archived=archived)
         self._pipe.tell("did", "archive", session.id, archived)
+        if archived:  # it was closed with that
+            self._sessions.remove(session)
+            await self.open([session.id])
 
     async def _delete(self, session: LiveSession) -> None:
         self._pipe.tell("about", "delete", session.id)
@@ -295,7 +305,7 @@ class Streamer:
     async def _rename(self, session: LiveSession) -> None:
         title = new_id("title")
         self._pipe.tell("about", "title", session.id, title)
-        await self._engine.rename(session, title)
+        await session.rename(title)
         self._pipe.tell("did", "title", session.id, title)
 
     async def _fork(self, session: LiveSession) -> None:
@@ -309,7 +319,7 @@ class Streamer:
     async def _watch(self, session: LiveSession) -> int:
         number = next(self._watchers)
         watcher = Watcher(self._pipe, number, session.id, self._rng)
-        attachment = session.attach(watcher)
+        attachment = await session.attach(watcher)
         async for blocks in attachment.past(self._engine.store):
             watcher.saw([line for it in blocks for line in updates_in(it).split(b"\n")])
         self._pipe.tell("follows", number)
@@ -323,7 +333,7 @@ async def stream(
     """Open a store and work on it: until killed, for so many turns, or doing everything once."""
     pipe = Pipe(fd)
     agent = NumberingAgent(pipe)
-    agent.engine = engine = Engine(await open_store(place), agent, limits=Limits(cancel_grace=0.05))
+    engine = Engine(await open_store(place), agent, limits=EngineLimits(cancel_grace=0.05))
     pipe.tell("did", "open")
     streamer = Streamer(engine, pipe, random.Random(seed))
     await streamer.open(session_ids)

@@ -13,9 +13,10 @@ from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.model import History, event_from
+from holdfast.agent.port import AuthorAgent
+from holdfast.model import LOCAL, History, event_from
 from holdfast.peer import PeerLimits
-from holdfast.server import Connection, Host
+from holdfast.server import ClientConnection, Host
 from holdfast.transport import memory_pair, spawn
 from tests.support.links import PATIENCE
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast import Agent
-    from holdfast.engine import Limits
+    from holdfast.engine import EngineLimits
     from holdfast.errors import ConnectionLost
     from holdfast.server.host import ProtocolChoice
     from holdfast.transport import Line, Transport
@@ -233,16 +234,23 @@ class Client:
 
     async def prompt(self, session: str, text: str) -> str:
         """Prompt, and wait for the end of the turn; give why it ended."""
-        before = self.ends(session)
         answer = await patiently(self.begin_prompt(session, text))
         if self.version == 1:
             return answer["stopReason"]
-        await self.until(lambda: self.ends(session) > before)
-        return self.updates("state_update", session=session)[-1]["stopReason"]
+        await self.until(lambda: self.ends_after(session, answer["messageId"]))
+        return self.ends_after(session, answer["messageId"])[0]
 
     def ends(self, session: str) -> int:
         """How many turns it was told the end of (version 2)."""
         return sum("stopReason" in it for it in self.updates("state_update", session=session))
+
+    def ends_after(self, session: str, message: str) -> list[str]:
+        """Why turns ended after a message was said, as far as it was told (version 2)."""
+        updates = iter(self.updates("user_message", "state_update", session=session))
+        for it in updates:
+            if it.get("messageId") == message:
+                return [end["stopReason"] for end in updates if "stopReason" in end]
+        return []
 
     async def settle(self) -> None:
         """Wait until everything sent so far was looked at: ask for something, and wait for the answer."""
@@ -262,17 +270,18 @@ class Serving:
         self.host = host
         self._connections: list[tuple[Client, asyncio.Task[None]]] = []
 
-    def connect(self, version: int = 1) -> Client:
+    def connect(self, version: int = 1, principal: str = LOCAL) -> Client:
         """Connect a client that has said nothing yet."""
         near, far = memory_pair()
-        serving = asyncio.get_running_loop().create_task(Connection(self.host, near, limits=QUICK).run())
+        connection = ClientConnection(self.host, near, principal=principal, limits=QUICK)
+        serving = asyncio.get_running_loop().create_task(connection.run())
         client = Client(far, version)
         self._connections.append((client, serving))
         return client
 
-    async def client(self, version: int = 1, **capabilities: object) -> Client:
+    async def client(self, version: int = 1, principal: str = LOCAL, **capabilities: object) -> Client:
         """Connect a client and let it introduce itself."""
-        client = self.connect(version)
+        client = self.connect(version, principal)
         await client.initialize(**capabilities)
         return client
 
@@ -292,10 +301,14 @@ class Serving:
 
 @asynccontextmanager
 async def serving(
-    agent: Agent, place: Path | str = ":memory:", *, protocol: ProtocolChoice = "auto", limits: Limits | None = None
+    agent: Agent,
+    place: Path | str = ":memory:",
+    *,
+    protocol: ProtocolChoice = "auto",
+    limits: EngineLimits | None = None,
 ) -> AsyncGenerator[Serving]:
     """Serve an agent on a store, in this process."""
-    it = Serving(Host(agent, store=str(place), protocol=protocol, limits=limits))
+    it = Serving(Host(AuthorAgent(agent), store=str(place), protocol=protocol, limits=limits))
     try:
         yield it
     finally:

@@ -37,7 +37,8 @@ class LimitedDisk:
 
     def logs(self) -> list[Path]:
         """The logs of turns that run or are left behind."""
-        return list(self.place.with_name(f"{self.place.name}.turns").iterdir())
+        directory = self.place.with_name(f"{self.place.name}.turns")
+        return [log for log in directory.iterdir() if log.stat().st_size]
 
     def fill(self, *files: Path) -> None:
         """Let none of these grow, nor anything that is as large."""

@@ -10,19 +10,30 @@ import asyncio
 import shutil
 from collections import defaultdict
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.engine import Engine, Limits
+from holdfast.engine import Engine, EngineLimits
 from holdfast.format import fold
-from holdfast.model import Choice, ChoiceGroup, Option, Permission, new_id, text_event
+from holdfast.model import (
+    AgentDescription,
+    Choice,
+    ChoiceGroup,
+    ClientInfo,
+    Option,
+    Permission,
+    Scope,
+    new_id,
+    text_event,
+)
 from holdfast.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from holdfast.engine import LiveSession, Turn
+    from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.model import Answer, Event, OptionValue, Question, StopReason, TurnEnd, Update
+    from holdfast.store import Hit, Library
 
 PATIENCE = 10.0
 """No test waits longer than this for something that ought to happen."""
@@ -37,12 +48,12 @@ OPTIONS = (
 
 
 class ScriptedAgent:
-    """Does what prompts say. `gates` are what a ``wait`` waits for; `told` is what the engine told it."""
+    """An agent port that does what prompts say. `gates` are what a ``wait`` waits for; `told` is what it was told."""
 
     def __init__(self, options: tuple[Option, ...] = OPTIONS, *, begins_entries: bool = True) -> None:
         self.options = options
+        self.commands: list[Update] = []
         self.begins_entries = begins_entries
-        self.engine: Engine | None = None
         self.gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self.arrived: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self.performed: list[str] = []
@@ -52,23 +63,34 @@ class ScriptedAgent:
         self.refuse: set[str] = set()
         """What to fail at: ``opened``, ``closed``, ``option_set``."""
 
-    async def opened(self, session: LiveSession) -> None:
-        self._tell("opened", session.id)
+    async def describe(self, client: ClientInfo) -> AgentDescription:
+        return AgentDescription(name="scripted")
 
-    async def equipped(self, session: LiveSession) -> None: ...
+    async def log_in(self, method_id: str) -> None: ...
+
+    async def log_out(self) -> None: ...
+
+    async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> ScriptedSession:
+        self.tell("opened", session.id)
+        return ScriptedSession(self, session)
+
+    async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
+        return {"method": method, "params": params}
+
+    async def notify(self, method: str, params: Any, client: ConnectedClient) -> None:
+        self.tell("notified", method)
+
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
+        self.performed.append(turn.text)
+        return await Performance(self, turn).run(turn.text)
 
     async def closed(self, session: LiveSession) -> None:
-        self._tell("closed", session.id)
+        self.tell("closed", session.id)
 
     async def option_set(self, session: LiveSession, option: str, value: OptionValue) -> None:
-        self._tell("option_set", option, value)
+        self.tell("option_set", option, value)
 
-    async def perform(self, turn: Turn) -> StopReason | None:
-        script = "\n".join(it["text"] for it in turn.prompt if it.get("type") == "text")
-        self.performed.append(script)
-        return await Performance(self, turn).run(script)
-
-    def _tell(self, what: str, *about: object) -> None:
+    def tell(self, what: str, *about: object) -> None:
         self.told.append((what, *about))
         self._news.set()
         if what in self.refuse:
@@ -87,10 +109,42 @@ class ScriptedAgent:
             await self.arrived[gate].wait()
 
 
+class ScriptedSession:
+    """One session of a `ScriptedAgent`."""
+
+    def __init__(self, agent: ScriptedAgent, session: LiveSession) -> None:
+        self._agent = agent
+        self._session = session
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        return self._agent.options
+
+    @property
+    def commands(self) -> list[Update]:
+        return self._agent.commands
+
+    async def attached(self, client: SessionClient) -> None: ...
+
+    async def detached(self, client: SessionClient) -> None: ...
+
+    def notices(self, client: SessionClient) -> list[Update]:
+        return []
+
+    async def option_set(self, option: str, value: OptionValue) -> None:
+        await self._agent.option_set(self._session, option, value)
+
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
+        return await self._agent.perform(turn)
+
+    async def close(self) -> None:
+        await self._agent.closed(self._session)
+
+
 class Performance:
     """One turn of a `ScriptedAgent`: its public methods, but for `run`, are what a script can say."""
 
-    def __init__(self, agent: ScriptedAgent, turn: Turn) -> None:
+    def __init__(self, agent: ScriptedAgent, turn: LiveTurn) -> None:
         self._agent = agent
         self._turn = turn
         self._message = ("", "")
@@ -161,9 +215,8 @@ class Performance:
         self._agent.aside.append(asyncio.ensure_future(self._turn.ask(permission(subject))))
 
     async def option(self, rest: str) -> None:
-        assert self._agent.engine
         key, _, value = rest.partition(" ")
-        await self._agent.engine.adjust_option(self._turn.session, key, {"on": True, "off": False}.get(value, value))
+        await self._turn.session.adjust_option(key, {"on": True, "off": False}.get(value, value))
 
     async def remember(self, rest: str) -> None:
         """Remember a value, given as a Python expression."""
@@ -242,7 +295,14 @@ class Put:
 
 
 class Recorder:
-    """A watcher that keeps what it is shown, asked and told."""
+    """A client that keeps what it is shown, asked and told."""
+
+    info = ClientInfo(protocol=2, name="recorder")
+    roots = (CWD,)
+    mcp_servers = ()
+    system_prompt = None
+    services: frozenset[str] = frozenset()
+    elicitation = frozenset({"form", "url"})
 
     def __init__(self, always: Answer = None) -> None:
         self.past: list[bytes] = []
@@ -250,6 +310,8 @@ class Recorder:
         self.puts: list[Put] = []
         self.drops: list[str] = []
         self.backlog = 0
+        self.answers = True
+        """Whether it can be asked at all."""
         self.broken: BaseException | None = None
         """What waiting for it fails with."""
         self.always = always
@@ -284,9 +346,13 @@ class Recorder:
             put.withdrawn = True
             raise
 
-    @property
-    def services(self) -> None:
-        return None
+    def can_answer(self, question: Question) -> bool:
+        return self.answers
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        raise AssertionError(method)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None: ...
 
     def dropped(self, reason: str) -> None:
         self.drops.append(reason)
@@ -326,11 +392,11 @@ def folded(lines: Iterable[bytes]) -> list[Update]:
 
 @asynccontextmanager
 async def engine_at(
-    place: Path | str, agent: ScriptedAgent | None = None, limits: Limits | None = None
+    place: Path | str, agent: ScriptedAgent | None = None, limits: EngineLimits | None = None
 ) -> AsyncGenerator[Engine]:
     """Open an engine on a store; shut it down afterwards."""
     agent = agent or ScriptedAgent()
-    agent.engine = engine = Engine(await open_store(str(place)), agent, limits=limits)
+    engine = Engine(await open_store(str(place)), agent, limits=limits)
     try:
         yield engine
     finally:
@@ -342,9 +408,9 @@ def block(text: str) -> Update:
     return {"type": "text", "text": text}
 
 
-def begin(engine: Engine, session: LiveSession, *script: str) -> Turn:
+def begin(_engine: Engine, session: LiveSession, *script: str) -> LiveTurn:
     """Put a prompt in line."""
-    return engine.prompt(session, [block("\n".join(script))])
+    return session.prompt([block("\n".join(script))])
 
 
 async def run(engine: Engine, session: LiveSession, *script: str) -> TurnEnd:
@@ -352,7 +418,7 @@ async def run(engine: Engine, session: LiveSession, *script: str) -> TurnEnd:
     return await ended(begin(engine, session, *script))
 
 
-async def ended(turn: Turn) -> TurnEnd:
+async def ended(turn: LiveTurn) -> TurnEnd:
     async with asyncio.timeout(PATIENCE):
         return await turn.ended
 
@@ -360,7 +426,7 @@ async def ended(turn: Turn) -> TurnEnd:
 async def watch(engine: Engine, session: LiveSession, recorder: Recorder | None = None) -> Recorder:
     """Let a recorder watch a session: all that was, and all that comes."""
     recorder = recorder or Recorder()
-    attachment = session.attach(recorder)
+    attachment = await session.attach(recorder)
     async for blocks in attachment.past(engine.store):
         recorder.past += (line for it in blocks for line in it.split(b"\n"))
     attachment.follow()
@@ -369,12 +435,24 @@ async def watch(engine: Engine, session: LiveSession, recorder: Recorder | None 
 
 async def history(engine: Engine, session: LiveSession) -> list[Update]:
     """Load what a session's history is now."""
-    attachment = session.attach(Recorder())
+    attachment = await session.attach(Recorder())
     try:
         blocks = [it async for some in attachment.past(engine.store) for it in some]
     finally:
         session.detach(attachment)
     return folded(line for it in blocks for line in it.split(b"\n"))
+
+
+async def eventually(holds: Callable[[], object]) -> None:
+    """Wait, not for ever, until a condition holds that nobody tells of."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def found(engine: Engine, words: str) -> list[Hit]:
+    """What a search for words finds in the engine's store."""
+    return await cast("Library", engine.store).search(words, Scope(), cwd=None, limit=20)
 
 
 def texts(updates: Iterable[Update], kind: str = "agent_message") -> list[str]:

@@ -12,20 +12,22 @@ import apsw
 import msgspec
 
 from holdfast.format import Line, fold, lines_of, updates_in
-from holdfast.model import SessionInfo, SessionState, new_session_id
+from holdfast.model import UNBOUND, Scope, SessionInfo, SessionState, new_session_id
 from holdfast.store import Changes, open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from holdfast.model import ArchiveFilter
-    from holdfast.store import Claim, Store
+    from holdfast.store import Claim, SessionStore, Store
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
 
 CWD = "/work"
 NOTHING = Changes()
+ALL = Scope()
+"""The sessions of the user of this machine with all agents."""
 
 _numbers = itertools.count(1)
 
@@ -45,7 +47,7 @@ class Place:
         return list(Path(f"{self.path}.{kind}").iterdir())
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[Store]:
+    async def open(self) -> AsyncGenerator[SessionStore]:
         store = await open_store(self.path)
         try:
             yield store
@@ -60,9 +62,11 @@ class Place:
             assert db.pragma("foreign_key_check") is None
 
 
-def info(cwd: str = CWD, *, title: str | None = None, at: int = 1, messages: int = 0) -> SessionInfo:
+def info(
+    cwd: str = CWD, *, title: str | None = None, at: int = 1, messages: int = 0, agent: str = UNBOUND
+) -> SessionInfo:
     """Make up a session."""
-    return SessionInfo(new_session_id(), cwd, (), title, at, at, archived=False, messages=messages)
+    return SessionInfo(new_session_id(), cwd, (), title, at, at, archived=False, messages=messages, agent=agent)
 
 
 def message(said: str, key: str | None = None, kind: str = "agent_message") -> Line:
@@ -74,11 +78,11 @@ def message(said: str, key: str | None = None, kind: str = "agent_message") -> L
 
 def lines(*updates: object) -> list[Line]:
     """Make lines of updates, as the end of a turn would."""
-    return lines_of(fold(msgspec.json.encode(it) for it in updates))
+    return lines_of(fold(msgspec.json.encode(update) for update in updates))
 
 
 def bodies(written: Iterable[Line]) -> list[bytes]:
-    return [it.body for it in written]
+    return [line.body for line in written]
 
 
 def logged(line: Line) -> bytes:
@@ -104,31 +108,33 @@ async def talked(store: Store, cwd: str = CWD, *said: str, title: str | None = N
     return claim
 
 
-async def history(store: Store, session: str, count: int = 1 << 40) -> list[bytes]:
+async def history(store: Store, session: str, count: int = 1 << 40, *, start: int = 0) -> list[bytes]:
     """Read the lines of a session."""
-    blocks = [block async for some in store.read(session, count) for block in some]
+    blocks = [block async for some in store.read(session, start, count) for block in some]
     return [line for block in blocks for line in block.split(b"\n")]
 
 
 async def walk(
-    store: Store, *, cwd: str | None = None, archived: ArchiveFilter = "exclude", limit: int = 50
+    store: Store, scope: Scope = ALL, *, cwd: str | None = None, archived: ArchiveFilter = "exclude", limit: int = 50
 ) -> list[str]:
     """Go through a list page by page; give the ids in order."""
     found: list[str] = []
     cursor = None
     while True:
-        page = await store.list(cwd=cwd, archived=archived, cursor=cursor, limit=limit)
-        found += [it.id for it in page.sessions]
+        page = await store.list(scope, cwd=cwd, archived=archived, cursor=cursor, limit=limit)
+        found += [info.id for info in page.sessions]
         cursor = page.cursor
         if cursor is None:
             return found
         assert len(page.sessions) == limit
 
 
-async def hits(store: Store, words: str, cwd: str | None = None, limit: int = 100) -> list[str]:
+async def hits(
+    store: SessionStore, words: str, cwd: str | None = None, limit: int = 100, *, scope: Scope = ALL
+) -> list[str]:
     """Search; give the texts that were found, in order."""
-    return [it.text for it in await store.search(words, cwd=cwd, limit=limit)]
+    return [hit.text for hit in await store.search(words, scope, cwd=cwd, limit=limit)]
 
 
 def prompt(*said: str) -> Sequence[bytes]:
-    return [logged(message(it, kind="user_message")) for it in said]
+    return [logged(message(text, kind="user_message")) for text in said]

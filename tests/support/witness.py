@@ -186,7 +186,7 @@ def _check_history(known: Known, found: list[Update]) -> None:
     for it in found[before:]:
         if it["sessionUpdate"] == "user_message":
             turns[it["messageId"]] = []
-        elif turns:
+        elif turns and it["sessionUpdate"] != "_between":  # those are said when no turn runs
             turns[next(reversed(turns))].append(it)
     new = [it for it in turns if it in known.prompts]
     assert new == known.prompts, "prompts that were accepted are missing or out of order"
@@ -247,7 +247,7 @@ def check_prefix(seen: list[Update], stored: list[Update]) -> None:
     missing = seen[len(stored) :]
     assert not missing, f"entries that were seen are missing: {missing}; the last that is stored: {stored[-1:]}"
     for ours, theirs in zip(seen, stored, strict=False):
-        for name in ("sessionUpdate", "messageId", "toolCallId", "terminalId", "title", "n", "reason"):
+        for name in ("sessionUpdate", "messageId", "toolCallId", "terminalId", "title", "n", "id", "reason"):
             assert ours.get(name) == theirs.get(name), f"{name} is {theirs.get(name)!r}, seen was {ours.get(name)!r}"
         if ours.get("status") in FINAL:
             assert ours["status"] == theirs["status"]

@@ -35,7 +35,7 @@ from tests.support.stores import history, hits, info, logged, message, new, walk
 from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
-    from holdfast.store import Claim, Claimed, Store
+    from holdfast.store import Claim, Claimed, SessionStore, Store
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
@@ -48,7 +48,7 @@ NOTHING = Changes()
 class Worker:
     """One process at the store: speaks in any session it can get, and writes down what it was promised."""
 
-    def __init__(self, store: Store, name: str, journal: Path, sessions: list[str]) -> None:
+    def __init__(self, store: SessionStore, name: str, journal: Path, sessions: list[str]) -> None:
         self._store = store
         self._name = name
         self._journal = os.open(journal, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
@@ -133,10 +133,10 @@ class Worker:
     async def fork(self, session: str) -> None:
         """Fork a session; forget most forks again."""
         made = info(messages=1)
-        claim = await self._store.fork(self._claims[session], made, SessionState(), up_to=None, lines=[])
+        forked = await self._store.fork(self._claims[session], made, SessionState(), up_to=None, lines=[])
         if self._chance.random() < 0.2:
             self.note("forked", session, made.id)
-            await self._store.release(claim)
+            await self._store.release(forked.claim)
         else:
             await self._store.delete(made.id)
 

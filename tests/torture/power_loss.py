@@ -25,10 +25,11 @@ import apsw
 import msgspec
 
 from holdfast.errors import HoldfastError, SessionNotFound
+from holdfast.format.segments import DAMAGED
 from holdfast.model import SessionState
 from holdfast.store import Changes
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.turns import TurnFile
+from holdfast.store.sqlite.turn_logs import TurnFile
 from tests.support.disks import ForgetfulDisk
 from tests.support.scratch import scratch
 from tests.support.stores import history, info, logged, message, prompt
@@ -71,16 +72,19 @@ T = TypeVar("T")
 
 
 class Log(NamedTuple):
-    """The log of a turn at one moment."""
+    """The log of a session at one moment, and what it had held before it was emptied."""
 
     name: str
     data: bytes
     synced: int
+    old: bytes
 
     def lose_power(self, chance: random.Random) -> bytes | None:
         """Choose what is found of it afterwards."""
         if self.synced == 0 and chance.random() < 0.3:
             return None
+        if self.synced == 0 and chance.random() < 0.3:
+            return self.old
         kept = chance.randint(self.synced, len(self.data))
         match chance.choice(["short", "zeros", "garbage"]):
             case "short":
@@ -114,6 +118,7 @@ class Life:
         self._under_way: World | None = None
         self._claims: dict[str, Claim] = {}
         self._logs: dict[str, tuple[str, TurnFile]] = {}
+        self._old_logs: dict[str, bytes] = {}
         self._doing = "open"
         self._vfs = ""
         self._store: SqliteStore
@@ -142,7 +147,10 @@ class Life:
         """Hold the moment: power will be lost."""
         if len(self.losses) < self._wanted:
             synced = {name: log.synced for name, log in self._logs.values()}
-            logs = tuple(Log(it.name, it.read_bytes(), synced.get(it.name, 0)) for it in self.turns())
+            logs = tuple(
+                Log(path.name, path.read_bytes(), synced.get(path.name, 0), self._old_logs.get(path.name, b""))
+                for path in self.turns()
+            )
             self.losses.append(Loss(self._disk.moment(), logs, self._world, self._under_way, during))
 
     def turns(self) -> list[Path]:
@@ -179,9 +187,7 @@ class Life:
         begun = self._store.begin(self._claims[session], asked, Changes(title=f"asked {step}"))
         log = await self.do("begin", begun, **{session: known})
         assert isinstance(log, TurnFile)
-        others = {name for name, _ in self._logs.values()}
-        (name,) = (it.name for it in self.turns() if it.name not in others)
-        self._logs[session] = name, log
+        self._logs[session] = Path(log.path).name, log
 
     async def say(self, step: int) -> None:
         """Say something in a turn, and maybe sync it."""
@@ -204,6 +210,8 @@ class Life:
         said = [message(f"sealed {step} {'y' * size}") for size in sizes]
         lines = (*self._world[session].lines, *(it.body for it in said))
         changes = Changes(state=SessionState(memory={"n": step}), title=f"sealed {step}")
+        name, log = self._logs[session]
+        self._old_logs[name] = Path(log.path).read_bytes()  # noqa: ASYNC240
         sealing = self._store.seal(self._claims[session], said, changes, messages=3)
         await self.do("seal", sealing, **{session: Known(lines, f"sealed {step}", step)})
         del self._logs[session]
@@ -221,7 +229,7 @@ class Life:
         known = Known((*self._world[source].lines, extra.body), f"forked {step}", step)
         state = SessionState(memory={"n": step})
         forking = self._store.fork(self._claims[source], made, state, up_to=None, lines=[extra])
-        self._claims[made.id] = await self.do("fork", forking, **{made.id: known})
+        self._claims[made.id] = (await self.do("fork", forking, **{made.id: known})).claim
 
     async def delete(self, step: int) -> None:
         if len(self._world) > 4 and (session := self.pick(running=False)) is not None:
@@ -256,7 +264,7 @@ async def found(base: Path, sessions: set[str]) -> World:
             except SessionNotFound:
                 continue
             record = claimed.record
-            turn = None if claimed.broken is None else Said(tuple(claimed.broken.lines))
+            turn = None if claimed.broken is None else Said(tuple(filter(is_said, claimed.broken.lines)))
             lines = tuple(await history(store, session, record.lines))
             assert len(lines) == record.lines
             world[session] = Known(lines, record.info.title, record.state.memory["n"], turn)
@@ -268,6 +276,11 @@ async def found(base: Path, sessions: set[str]) -> World:
     finally:
         await store.close()
     return world
+
+
+def is_said(line: bytes) -> bool:
+    """Whether a line was said, and does not tell that something behind it is damaged: that was never acknowledged."""
+    return msgspec.json.decode(line)["sessionUpdate"] != DAMAGED
 
 
 def fits(world: World, expected: World) -> bool:

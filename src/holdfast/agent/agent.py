@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 
     from holdfast.agent.session import Session
     from holdfast.agent.turn import Turn
+    from holdfast.engine import ConnectedClient
 
     Handler: TypeAlias = Callable[[Turn], Awaitable[None] | AsyncIterator[str]]
     Hook: TypeAlias = Callable[[Session], Awaitable[None]]
-    Login: TypeAlias = Callable[[], Awaitable[None]]
+    RequestHandler: TypeAlias = Callable[[Any, ConnectedClient], Awaitable[object]]
+    NotificationHandler: TypeAlias = Callable[[Any, ConnectedClient], Awaitable[None]]
 
 H = TypeVar("H", bound="Callable[..., Any]")
 
-Accepts: TypeAlias = Literal["image", "audio", "resource"]
+Accepts: TypeAlias = Literal["image", "audio", "resource", "system_prompt", "system_prompt_override"]
 
 Values: TypeAlias = "Mapping[str, str | tuple[str, str] | Mapping[str, str | tuple[str, str]]]"
 """Value to name, or to name and description; or, for groups, the group's name to such a mapping."""
@@ -34,14 +36,21 @@ class Command(NamedTuple):
     hint: str | None
     handle: Handler
 
+    def described(self) -> dict[str, Any]:
+        """Return what a client is told of it."""
+        about: dict[str, Any] = {"type": "command", "name": self.name, "description": self.description}
+        if self.hint is not None:
+            about["input"] = {"type": "text", "hint": self.hint}
+        return about
 
-class AuthMethod(NamedTuple):
-    """A way to log in."""
+
+class Login(NamedTuple):
+    """A way to log in, and the function that does it."""
 
     id: str
     name: str
     description: str | None
-    login: Login
+    log_in: Callable[[], Awaitable[None]]
 
 
 class Agent:
@@ -55,7 +64,9 @@ class Agent:
         async def forecast(turn: Turn) -> None:
             await turn.say("It is 21 °C.")
 
-    `accepts` names what a prompt may hold besides text and links: ``"image"``, ``"audio"``, ``"resource"``.
+    `accepts` names what a prompt may hold besides text and links: ``"image"``, ``"audio"``, ``"resource"``; and with
+    ``"system_prompt"`` that a client may add to the model's instructions (`session.system_prompt`), with
+    ``"system_prompt_override"`` besides that it may replace them.
     """
 
     def __init__(
@@ -67,46 +78,69 @@ class Agent:
         self.accepts = frozenset(accepts)
         self.options: tuple[Option, ...] = ()
         self.commands: dict[str, Command] = {}
-        self.auth_methods: tuple[AuthMethod, ...] = ()
+        self.logins: tuple[Login, ...] = ()
         self.auth_required = False
-        self.logout: Login | None = None
+        self.logout: Callable[[], Awaitable[None]] | None = None
         self.handler: Handler | None = None
         self.open_hooks: list[Hook] = []
         self.close_hooks: list[Hook] = []
         self.option_hooks: list[Callable[[Session, str, str | bool], Awaitable[None]]] = []
+        self.request_handlers: dict[str, RequestHandler] = {}
+        self.notification_handlers: dict[str, NotificationHandler] = {}
 
     # What it does
 
     def prompt(self, handler: H) -> H:
         """Answer prompts with this function: ``async def (turn)``, or an async generator of text to say."""
-        self.handler = _checked(handler, "a prompt handler")
+        self.handler = checked_function(handler, "a prompt handler")
         return handler
 
     def command(self, name: str, description: str, *, hint: str | None = None) -> Callable[[H], H]:
         """Answer prompts that begin with ``/name``; `turn.text` is then what follows it."""
-        if not name or name.startswith("/") or any(c.isspace() for c in name):
-            raise UsageError(f"a command is named without slash and spaces, not {name!r}")
+        is_command_name(name)
 
         def register(handler: H) -> H:
-            self.commands[name] = Command(name, description, hint, _checked(handler, f"the command /{name}"))
+            checked_function(handler, f"the command /{name}")
+            self.commands[name] = Command(name, description, hint, handler)
             return handler
 
         return register
 
     def on_open(self, hook: H) -> H:
         """Call this function when a session is created, or comes back to life: ``async def (session)``."""
-        self.open_hooks.append(_checked(hook, "on_open"))
+        self.open_hooks.append(checked_function(hook, "on_open"))
         return hook
 
     def on_close(self, hook: H) -> H:
         """Call this function when a session is closed or leaves memory: ``async def (session)``."""
-        self.close_hooks.append(_checked(hook, "on_close"))
+        self.close_hooks.append(checked_function(hook, "on_close"))
         return hook
 
     def on_option(self, hook: H) -> H:
         """Call this function when the user has set an option: ``async def (session, option_id, value)``."""
-        self.option_hooks.append(_checked(hook, "on_option"))
+        self.option_hooks.append(checked_function(hook, "on_option"))
         return hook
+
+    def on_request(self, method: str) -> Callable[[H], H]:
+        """Answer a request that the protocol does not define, as ``_mine/refresh``: ``async def (params, client)``.
+
+        What the function returns is the result; a `RequestError` it raises is the error the client gets.
+        """
+
+        def register(handler: H) -> H:
+            self.request_handlers[method] = checked_function(handler, f"the method {method}")
+            return handler
+
+        return register
+
+    def on_notification(self, method: str) -> Callable[[H], H]:
+        """Call this function when a notification comes that the protocol does not define."""
+
+        def register(handler: H) -> H:
+            self.notification_handlers[method] = checked_function(handler, f"the notification {method}")
+            return handler
+
+        return register
 
     # What can be set
 
@@ -121,13 +155,9 @@ class Agent:
         description: str | None = None,
     ) -> None:
         """Let the user choose among `values`, or, without values, switch something on and off."""
-        choices = _choices(values) if values is not None else ()
-        option = Option(id, name, default, choices, category, description)
-        if any(it.id == id for it in self.options):
+        if any(option.id == id for option in self.options):
             raise UsageError(f"there is an option {id!r} already")
-        if option.is_switch != (values is None) or not option.accepts(default):
-            raise UsageError(f"the default of option {id!r} must be one of its values, or a bool if it has none")
-        self.options = (*self.options, option)
+        self.options = (*self.options, checked_option(id, name, values, default, category, description))
 
     def modes(self, values: Values, *, default: str) -> None:
         """Let the user choose how it works: the option of category ``mode``."""
@@ -148,29 +178,53 @@ class Agent:
         """Offer a way to log in; the function does it, or raises. `required`: no session before."""
 
         def register(login: H) -> H:
-            method = AuthMethod(id, name, description, _checked(login, f"the login {id!r}"))
-            self.auth_methods = (*self.auth_methods, method)
+            checked_function(login, f"the login {id!r}")
+            self.logins = (*self.logins, Login(id, name, description, login))
             self.auth_required = self.auth_required or required
             return login
 
         return register
 
 
-def _checked(function: H, what: str) -> H:
+def checked_function(function: H, what: str) -> H:
+    """Return an async function as it is; raise `UsageError` for any other."""
     if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
         name = getattr(function, "__name__", repr(function))
         raise UsageError(f"{what} must be an async function; write `async def {name}(…)`")
     return function
 
 
+def checked_option(
+    id_: str,
+    name: str,
+    values: Values | None,
+    default: str | bool,  # noqa: FBT001
+    category: str | None,
+    description: str | None,
+) -> Option:
+    """Make an option; raise `UsageError` where its default is none of its values."""
+    choices = _choices(values) if values is not None else ()
+    option = Option(id_, name, default, choices, category, description)
+    if option.is_switch != (values is None) or not option.accepts(default):
+        raise UsageError(f"the default of option {id_!r} must be one of its values, or a bool if it has none")
+    return option
+
+
+def is_command_name(name: str) -> str:
+    """Return the name of a command as it is; raise `UsageError` where it cannot be one."""
+    if not name or name.startswith("/") or any(character.isspace() for character in name):
+        raise UsageError(f"a command is named without slash and spaces, not {name!r}")
+    return name
+
+
 def _choices(values: Values) -> tuple[Choice, ...] | tuple[ChoiceGroup, ...]:
-    grouped = [it for it in values.items() if isinstance(it[1], str | tuple)] == []
-    if grouped and values:
-        return tuple(
-            ChoiceGroup(name, name, _flat(it)) for name, it in values.items() if not isinstance(it, str | tuple)
-        )
-    return _flat({value: it for value, it in values.items() if isinstance(it, str | tuple)})
+    groups = {name: group for name, group in values.items() if not isinstance(group, str | tuple)}
+    if len(groups) == len(values) and values:
+        return tuple(ChoiceGroup(name, name, _flat(group)) for name, group in groups.items())
+    return _flat({value: label for value, label in values.items() if isinstance(label, str | tuple)})
 
 
 def _flat(values: Mapping[str, str | tuple[str, str]]) -> tuple[Choice, ...]:
-    return tuple(Choice(value, it) if isinstance(it, str) else Choice(value, *it) for value, it in values.items())
+    return tuple(
+        Choice(value, label) if isinstance(label, str) else Choice(value, *label) for value, label in values.items()
+    )

@@ -2,58 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.engine import Turn
-    from holdfast.workspace import Workspace
-
-
-class Services(Protocol):
-    """Asks the editor; says what it can be asked for."""
-
-    @property
-    def offered(self) -> frozenset[str]:
-        """Of ``read``, ``write`` and ``terminal``, what the editor does."""
-        ...
-
-    async def call(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask the editor for something, in the session it shows."""
-        ...
+    from holdfast.engine import LiveTurn, SessionClient
+    from holdfast.model import ClientInfo
 
 
 class ClientServices:
     """The editor's files and terminals. Paths outside the session's roots are refused before it is asked (C11)."""
 
-    def __init__(self, turn: Turn, services: Services, workspace: Workspace) -> None:
+    def __init__(self, turn: LiveTurn, client: SessionClient) -> None:
         self._turn = turn
-        self._services = services
-        self._workspace = workspace
+        self._client = client
 
     @classmethod
-    def of(cls, turn: Turn) -> ClientServices | None:
-        """Find a client that watches the turn and does something for the agent."""
-        for attachment in turn.session.attachments:
-            services: Services | None = getattr(attachment.watcher, "services", None)
-            if services is not None and services.offered:
-                from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
-
-                return cls(turn, services, Workspace(turn.session.cwd, turn.session.additional))
-        return None
+    def of(cls, turn: LiveTurn) -> ClientServices | None:
+        """Return what the client that prompted does for the agent (F3); None where no client prompted."""
+        return None if turn.client is None else cls(turn, turn.client)
 
     @property
     def offers(self) -> frozenset[str]:
         """Of ``read``, ``write`` and ``terminal``, what it can be asked for."""
-        return self._services.offered
+        return self._client.services
 
     async def read_text(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
         """Read a file as the editor has it; from a line on (the first is 1), and so many lines."""
         self._need("read")
-        params: dict[str, Any] = {"path": str(self._workspace.resolve(path))}
+        params: dict[str, Any] = {"path": self._inside(path)}
         if line is not None:
             params["line"] = line
         if limit is not None:
@@ -63,13 +43,13 @@ class ClientServices:
     async def write_text(self, path: str, text: str) -> None:
         """Write a file through the editor."""
         self._need("write")
-        await self._call("fs/write_text_file", {"path": str(self._workspace.resolve(path)), "content": text})
+        await self._call("fs/write_text_file", {"path": self._inside(path), "content": text})
 
     async def run(self, *command: str, cwd: str | None = None, limit: int = 1 << 20) -> tuple[int | None, str]:
         """Run a command in a terminal of the editor; give its exit status and output."""
         self._need("terminal")
         params: dict[str, Any] = {"command": command[0], "args": list(command[1:]), "outputByteLimit": limit}
-        params["cwd"] = str(self._workspace.resolve(cwd or "."))
+        params["cwd"] = self._inside(cwd or ".")
         terminal = {"terminalId": (await self._call("terminal/create", params))["terminalId"]}
         try:
             ended = await self._call("terminal/wait_for_exit", terminal)
@@ -78,9 +58,30 @@ class ClientServices:
             await self._call("terminal/release", terminal)
         return ended.get("exitCode"), output["output"]
 
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send the client a request of one's own, as ``_mine/mood``; return its result, or raise `RemoteError`."""
+        await self._turn.shown()
+        return await self._client.request(method, params)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send the client a notification of one's own."""
+        self._client.notify(method, params)
+
+    @property
+    def info(self) -> ClientInfo:
+        """What the client said about itself: its name, version and capabilities."""
+        return self._client.info
+
+    def _inside(self, path: str) -> str:
+        """Return a path made absolute; raise `OutsideRoots` where it leaves the session's roots."""
+        from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
+
+        cwd, *additional = self._turn.roots
+        return str(Workspace(cwd, tuple(additional)).resolve(path))
+
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._turn.flush()  # what was said before it is asked is shown before
-        return await self._services.call(method, params)
+        await self._turn.shown()  # what was said before it is asked is shown before
+        return await self._client.request(method, {"sessionId": self._turn.session.id, **params})
 
     def _need(self, service: str) -> None:
         if service not in self.offers:

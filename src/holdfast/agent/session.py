@@ -5,29 +5,32 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agent.equipment import toolbox_of
+import msgspec
+
+from holdfast.agent.agent import Command, checked_function, checked_option, is_command_name
 from holdfast.errors import UsageError
 from holdfast.format import fold, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from holdfast.agent.agent import Agent
-    from holdfast.engine import Engine, LiveSession
+    from holdfast.agent.agent import Handler, Values
+    from holdfast.agent.port import AuthorSession
+    from holdfast.engine import SessionClient
     from holdfast.mcp import Toolbox
-    from holdfast.model import Entry, History
+    from holdfast.model import Entry, History, SystemPrompt
     from holdfast.workspace import Files
 
 
 class Session:
     """The conversation a turn belongs to. It outlives processes; so does what is put into `state`."""
 
-    __slots__ = ("_agent", "_engine", "_live")
+    __slots__ = ("_author", "_client", "_live")
 
-    def __init__(self, agent: Agent, engine: Engine, live: LiveSession) -> None:
-        self._agent = agent
-        self._engine = engine
-        self._live = live
+    def __init__(self, author: AuthorSession, client: SessionClient | None) -> None:
+        self._author = author
+        self._client = client
+        self._live = author.live
 
     @property
     def id(self) -> str:
@@ -41,8 +44,16 @@ class Session:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The directories it may work in, the working directory first."""
-        return self._live.roots
+        """The directories the client that prompts has opened it with, the working directory first."""
+        return self._live.roots if self._client is None else self._client.roots
+
+    @property
+    def system_prompt(self) -> SystemPrompt | None:
+        """The instructions that the client that prompts gives to the model, if the agent accepts any.
+
+        Its `mode` is ``append`` or ``override``, its `text` what to tell the model.
+        """
+        return None if self._client is None else self._client.system_prompt
 
     @property
     def title(self) -> str | None:
@@ -54,18 +65,43 @@ class Session:
         """Whether the turn before this one was broken off because the process died."""
         return self._live.state.interrupted
 
+    # What it remembers
+
     @property
     def state(self) -> dict[str, Any]:
-        """A dict of JSON values to remember things in; stored when the turn ends, and by `save`."""
-        return self._live.state.memory
+        """A dict of JSON values for small settings; stored when the turn ends, and by `save`."""
+        return self._live.memory
 
     async def save(self) -> None:
         """Store `state` now."""
-        await self._engine.save(self._live)
+        await self._live.save()
+
+    @property
+    def live(self) -> dict[str, Any]:
+        """A dict for anything that need not outlive the process: it is dropped when the session leaves memory."""
+        return self._author.scratch
+
+    async def kept(self) -> list[Any]:
+        """Return all that was put into the history with `turn.keep`, in order."""
+        return [msgspec.json.decode(entry) for entry in await self._live.private_entries()]
+
+    @property
+    def cut(self) -> bool:
+        """Whether it is a fork that ends inside a turn: what that turn had kept with `turn.keep` is not in it."""
+        return self._live.state.cut_turn
+
+    async def history(self, running: Iterable[Entry] = ()) -> History:
+        """Read all that is stored of the conversation; behind it comes what a running turn has said."""
+        blocks = [block async for some in self._live.read() for block in some]
+        blocks += (line.body for line in lines_of(running))
+        # Beside the event loop: others need not wait while a long conversation is put together.
+        return await asyncio.to_thread(lambda: fold(line for block in blocks for line in block.split(b"\n")))
 
     async def rename(self, title: str | None) -> None:
         """Give it a title; None takes it away."""
-        await self._engine.rename(self._live, title, by="agent")
+        await self._live.rename(title, by="agent")
+
+    # What can be set, and which commands there are
 
     @property
     def mode(self) -> str:
@@ -80,59 +116,103 @@ class Session:
     @property
     def options(self) -> Options:
         """The values of all options, by id."""
-        return Options(self._agent, self._live)
+        return Options(self._author)
 
     async def set(self, option: str, value: str | bool) -> None:  # noqa: FBT001
         """Set an option; the client is told."""
-        await self._engine.adjust_option(self._live, option, value)
+        await self._live.adjust_option(option, value)
 
-    @property
-    def mcp(self) -> Toolbox:
-        """The MCP servers its client gave it: their tools, resources and prompts, and how they are doing."""
-        return toolbox_of(self._live)
+    async def option(
+        self,
+        id: str,
+        *,
+        name: str,
+        values: Values | None = None,
+        default: str | bool,
+        category: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        """Offer an option in this session alone; see `Agent.option`. One with the same id is replaced.
 
-    async def history(self, running: Iterable[Entry] = ()) -> History:
-        """Read all that is stored of the conversation; behind it comes what a running turn has said."""
-        stored = self._engine.store.read(self._live.id, self._live.lines)
-        blocks = [block async for some in stored for block in some]
-        blocks += (it.body for it in lines_of(running))
-        # Beside the event loop: others need not wait while a long conversation is put together.
-        return await asyncio.to_thread(lambda: fold(line for block in blocks for line in block.split(b"\n")))
+        The client is told. In `on_open`, before the session is shown at all, it is part of what the client is told
+        first. Offer it again whenever the session comes back to life: only the value that was set is stored.
+        """
+        self._author.own_options[id] = checked_option(id, name, values, default, category, description)
+        self._options_changed()
 
-    def files(self) -> Files:
-        """Get the files in its roots."""
-        from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (not everybody needs them)
+    async def modes(self, values: Values, *, default: str) -> None:
+        """Offer modes in this session alone: the option of category ``mode``."""
+        await self.option("mode", name="Mode", values=values, default=default, category="mode")
 
-        return Files(Workspace(self._live.cwd, self._live.additional))
+    async def models(self, values: Values, *, default: str) -> None:
+        """Offer models in this session alone: the option of category ``model``."""
+        await self.option("model", name="Model", values=values, default=default, category="model")
+
+    async def remove_option(self, id: str) -> None:
+        """Offer an option no longer in this session, one of the agent's or of its own."""
+        self._author.own_options[id] = None
+        self._options_changed()
+
+    async def command(self, name: str, description: str, handler: Handler, *, hint: str | None = None) -> None:
+        """Offer a slash command in this session alone; see `Agent.command`. One with the same name is replaced."""
+        checked_function(handler, f"the command /{name}")
+        self._author.own_commands[is_command_name(name)] = Command(name, description, hint, handler)
+        self._commands_changed()
+
+    async def remove_command(self, name: str) -> None:
+        """Offer a slash command no longer in this session, one of the agent's or of its own."""
+        self._author.own_commands[name] = None
+        self._commands_changed()
+
+    def _options_changed(self) -> None:
+        if self._author.announces:
+            self._live.options_changed()
+
+    def _commands_changed(self) -> None:
+        if self._author.announces:
+            self._live.commands_changed()
 
     def _in_category(self, category: str) -> str:
-        for option in self._agent.options:
+        for option in self._author.options:
             if option.category == category:
                 return str(self._live.value(option))
         raise UsageError(f"the agent declares no {category}s; call agent.{category}s({{…}}, default=…)")
+
+    # What it can use
+
+    @property
+    def mcp(self) -> Toolbox:
+        """The MCP servers of the client that prompts: their tools, resources and prompts, and how they are doing."""
+        return self._author.servers.toolbox(self._client)
+
+    def files(self) -> Files:
+        """Return the files in its roots."""
+        from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (not everybody needs them)
+
+        cwd, *additional = self.roots
+        return Files(Workspace(cwd, tuple(additional)))
 
 
 class Options:
     """The values of a session's options, read like a dict."""
 
-    __slots__ = ("_agent", "_live")
+    __slots__ = ("_author",)
 
-    def __init__(self, agent: Agent, live: LiveSession) -> None:
-        self._agent = agent
-        self._live = live
+    def __init__(self, author: AuthorSession) -> None:
+        self._author = author
 
     def __getitem__(self, option_id: str) -> str | bool:
-        for option in self._agent.options:
+        for option in self._author.options:
             if option.id == option_id:
-                return self._live.value(option)
+                return self._author.live.value(option)
         raise KeyError(option_id)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(option.id for option in self._agent.options)
+        return iter(option.id for option in self._author.options)
 
     def __len__(self) -> int:
-        return len(self._agent.options)
+        return len(self._author.options)
 
     def as_dict(self) -> Mapping[str, str | bool]:
-        """Get all of them."""
-        return {it: self[it] for it in self}
+        """Return all of them."""
+        return {option_id: self[option_id] for option_id in self}

@@ -6,16 +6,16 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.agent.tools import ToolCall
-from holdfast.model import Elicitation, ElicitationAnswer, Permission, new_id, text_event
+from holdfast.model import ALLOW_OR_REJECT, Elicitation, ElicitationAnswer, Permission, new_id, text_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.agent.client import ClientServices
     from holdfast.agent.session import Session
-    from holdfast.engine import Turn as EngineTurn
+    from holdfast.engine import LiveTurn
     from holdfast.mcp import ToolResult
-    from holdfast.model import Entry, Event, History, StopReason, ToolKind, Update
+    from holdfast.model import Entry, Event, History, PermissionOption, StopReason, ToolKind, Update
     from holdfast.workspace import Files
 
 
@@ -26,7 +26,7 @@ DEFAULT = -1.0
 class Turn:
     """One turn: from a prompt to its answer."""
 
-    def __init__(self, session: Session, turn: EngineTurn, text: str, client: ClientServices | None) -> None:
+    def __init__(self, session: Session, turn: LiveTurn, text: str, client: ClientServices | None) -> None:
         self.session = session
         self.text = text
         """The prompt's plain text; for a slash command, what follows its name."""
@@ -146,18 +146,39 @@ class Turn:
         """Say why the turn ends when it does, where it is not because all was said."""
         self.stop_reason = reason
 
+    async def keep(self, data: Any) -> None:
+        """Keep a private entry: a JSON value that belongs to the history, and that no client is shown.
+
+        It is forked, cut and deleted with the turn it was kept in; `session.kept` reads it back.
+        """
+        self._turn.keep(data)
+
     # Asking
 
     async def allow(self, question: str, call: ToolCall | None = None, *, remember: str | None = None) -> bool:
         """Ask the user for permission. Nothing but a clear yes is one.
 
-        An answer the user gives for ever is remembered, for this session, under `remember` (the question itself
-        unless said otherwise).
+        The user is shown all that `call` shows: its kind, input, locations and content. An answer the user gives for
+        ever is remembered, for this session, under `remember` (the question itself unless said otherwise).
         """
-        about: Update = {"toolCallId": call.id, "title": call.title} if call else {}
-        permission = Permission(question, about, subject=remember or question)
-        chosen = permission.chosen(await self._turn.ask(permission))
+        chosen = await self.choose(question, ALLOW_OR_REJECT, call, remember=remember)
         return chosen is not None and chosen.kind.startswith("allow")
+
+    async def choose(
+        self,
+        question: str,
+        options: Sequence[PermissionOption],
+        call: ToolCall | None = None,
+        *,
+        remember: str | None = None,
+    ) -> PermissionOption | None:
+        """Ask the user for permission with answers of one's own; return the one that was chosen, or None.
+
+        Only an option whose `kind` begins with ``allow`` is an approval.
+        """
+        about: Update = {"toolCallId": call.id} if call else {}
+        permission = Permission(question, about, tuple(options), subject=remember or question)
+        return permission.chosen(await self._turn.ask(permission))
 
     async def ask(
         self, message: str, fields: Mapping[str, Any], *, required: Sequence[str] = ()

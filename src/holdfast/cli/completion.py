@@ -49,6 +49,7 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 async def _offered(place: str | None, incomplete: str) -> list[CompletionItem]:
     from holdfast.cli.store_arguments import opened, short_id  # noqa: PLC0415
+    from holdfast.model import Scope  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     async with opened(place) as store:
@@ -56,7 +57,7 @@ async def _offered(place: str | None, incomplete: str) -> list[CompletionItem]:
             given = incomplete if incomplete.startswith("sess_") else f"sess_{incomplete}"
             found = await store.find(given, limit=OFFERED)
         else:
-            found = (await store.list(cwd=None, archived="include", cursor=None, limit=OFFERED)).sessions
+            found = (await store.list(Scope(), cwd=None, archived="include", cursor=None, limit=OFFERED)).sessions
     whole = incomplete.startswith("s")
     return [
         CompletionItem(info.id if whole else short_id(info.id), help=safe_line(info.title or "")[:60]) for info in found

@@ -9,6 +9,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
+from holdfast.agent.port import AuthorAgent
 from holdfast.children.undumpable import make_undumpable
 from holdfast.cli.load_agent import load_agent
 from holdfast.cli.model_options import use_models
@@ -50,7 +51,8 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
     gc.enable()
 
     async def serve() -> None:
-        await serve_stdio(Host(agent, store=arguments.store, protocol=arguments.protocol, servers=servers))
+        port = AuthorAgent(agent, servers)
+        await serve_stdio(Host(port, store=arguments.store, protocol=arguments.protocol))
 
     run_to_the_end(serve())
 

@@ -17,11 +17,14 @@ from holdfast.cli.completion import complete_sessions
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 
-    from holdfast.model import SessionInfo
-    from holdfast.store import Store
+    from holdfast.model import Scope, SessionInfo
+    from holdfast.store import SessionStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LOCAL = "local"
+"""Whose sessions these commands see: those of the user of this machine, `holdfast.model.LOCAL`."""
 
 SHORT = 10
 """So many characters of an id are shown: among a million sessions two with the same are unlikely."""
@@ -39,10 +42,10 @@ sessions_argument = click.argument("sessions", nargs=-1, required=True, shell_co
 
 def on_store(
     *, makes: bool = False
-) -> Callable[[Callable[Concatenate[Store, P], Awaitable[int | None]]], Callable[..., int | None]]:
+) -> Callable[[Callable[Concatenate[SessionStore, P], Awaitable[int | None]]], Callable[..., int | None]]:
     """Turn an async function into a command that is given the open store and has `--store` and `--json`."""
 
-    def decorate(work: Callable[Concatenate[Store, P], Awaitable[int | None]]) -> Callable[..., int | None]:
+    def decorate(work: Callable[Concatenate[SessionStore, P], Awaitable[int | None]]) -> Callable[..., int | None]:
         @store_option
         @json_option
         @functools.wraps(work)
@@ -75,10 +78,10 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 def is_there(place: str | None) -> bool:
     """Return whether there is a store. Raises `UsageError` if there is none where the user said there is."""
     from holdfast.errors import UsageError  # noqa: PLC0415
-    from holdfast.store import default_path  # noqa: PLC0415
+    from holdfast.store import default_address, file_of  # noqa: PLC0415
 
-    path = place or default_path()
-    if path == ":memory:" or Path(path).exists():
+    path = file_of(place or default_address())
+    if path is None or path.exists():
         return True
     if place or os.environ.get("HOLDFAST_STORE"):
         raise UsageError(f"there is no session store at {path}; an agent that is run with it makes it")
@@ -86,7 +89,7 @@ def is_there(place: str | None) -> bool:
 
 
 @asynccontextmanager
-async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[Store]:
+async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[SessionStore]:
     """Open the store while the block runs; one that does not exist yet is an empty one, unless the user named it."""
     from holdfast.store import open_store  # noqa: PLC0415
 
@@ -97,13 +100,25 @@ async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[St
         await store.close()
 
 
-async def find_session(store: Store, name: str) -> SessionInfo:
+async def scope_of(store: SessionStore, agent: str | None) -> Scope:
+    """Return whose sessions a command is about: all agents' or one's. Raises `UsageError` for an unknown agent."""
+    from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.model import Scope  # noqa: PLC0415
+
+    if agent is not None and agent not in (known := await store.agents(LOCAL)):
+        named = ", ".join(known) or "none yet"
+        raise UsageError(f"there are no sessions of an agent {agent[:80]!r}; there are sessions of: {named}")
+    return Scope(LOCAL, agent)
+
+
+async def find_session(store: SessionStore, name: str) -> SessionInfo:
     """Return the session that a name means: its id, the beginning of its id, or `last` for the newest here."""
     from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.model import Scope  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     if name == "last":
-        newest = (await store.list(cwd=await here(store), archived="exclude", cursor=None, limit=1)).sessions
+        newest = (await store.list(Scope(), cwd=await here(store), archived="exclude", cursor=None, limit=1)).sessions
         if not newest:
             raise UsageError("there is no session of this directory; `holdfast sessions list --all` shows the others")
         return newest[0]
@@ -121,17 +136,19 @@ async def find_session(store: Store, name: str) -> SessionInfo:
     return found[0]
 
 
-async def find_sessions(store: Store, names: tuple[str, ...]) -> list[SessionInfo]:
+async def find_sessions(store: SessionStore, names: tuple[str, ...]) -> list[SessionInfo]:
     """Return the sessions that names mean, each once."""
     found = {info.id: info for name in names for info in [await find_session(store, name)]}
     return list(found.values())
 
 
-async def here(store: Store) -> str:
+async def here(store: SessionStore) -> str:
     """Return this directory as its sessions name it: as the system does, or as a shell that came through a link."""
+    from holdfast.model import Scope  # noqa: PLC0415
+
     path, shell = _names_of_here()
     if shell != path:
-        page = await store.list(cwd=path, archived="include", cursor=None, limit=1)
+        page = await store.list(Scope(), cwd=path, archived="include", cursor=None, limit=1)
         return path if page.sessions else shell
     return path
 

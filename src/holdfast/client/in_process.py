@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holdfast.server import Connection, Host
+from holdfast.agent.port import AuthorAgent
+from holdfast.server import ClientConnection, Host
 from holdfast.transport import MAX_LINE_BYTES
 from holdfast.transport.memory import MemoryTransport
 
@@ -24,8 +25,9 @@ def serve_in_process(agent: Agent, store: str, max_line_bytes: int) -> tuple[Tra
     ours, theirs = MemoryTransport(max_line_bytes), MemoryTransport(MAX_LINE_BYTES)
     ours.link(theirs)
     theirs.link(ours)
-    host = Host(agent, store=store)
-    serving = asyncio.get_running_loop().create_task(Connection(host, theirs).run(), name=f"agent {agent.name}")
+    host = Host(AuthorAgent(agent), store=store)
+    connection = ClientConnection(host, theirs, is_only=True)
+    serving = asyncio.get_running_loop().create_task(connection.run(), name=f"agent {agent.name}")
 
     async def finish() -> None:
         await serving

@@ -1,14 +1,27 @@
-"""Live sessions: what happens between a store that keeps them and connections that watch them.
+"""Live sessions: what happens between a store that keeps them and the clients that watch them.
 
-The engine opens, restores, forks, closes and deletes sessions, runs their turns one after the other, puts every event
-into the store before anyone sees it, and shows it to whoever watches. It speaks only the model: it knows no protocol,
-no connection, and not what an agent does in a turn.
+The engine opens, restores, forks, closes and deletes sessions, and runs their turns one after the other. Every event
+goes through the session's journal, which keeps it before any client is shown it. The engine speaks only the model: it
+knows no protocol, no connection, and not what an agent does in a turn.
 """
 
+from holdfast.engine.attachment import Attachment
 from holdfast.engine.engine import Engine
-from holdfast.engine.limits import Limits
-from holdfast.engine.port import AgentPort, Watcher
-from holdfast.engine.session import Attachment, LiveSession
-from holdfast.engine.turn import Turn
+from holdfast.engine.journal import claim_session
+from holdfast.engine.ports import AgentPort, AgentSession, ConnectedClient, Origin, SessionClient
+from holdfast.engine.session import EngineLimits, LiveSession
+from holdfast.engine.turn import LiveTurn
 
-__all__ = ["AgentPort", "Attachment", "Engine", "Limits", "LiveSession", "Turn", "Watcher"]
+__all__ = [
+    "AgentPort",
+    "AgentSession",
+    "Attachment",
+    "ConnectedClient",
+    "Engine",
+    "EngineLimits",
+    "LiveSession",
+    "LiveTurn",
+    "Origin",
+    "SessionClient",
+    "claim_session",
+]

@@ -1,4 +1,4 @@
-"""The open questions of a turn: to whom they are put, whose answer counts, and when there will be none (C8)."""
+"""The open questions of a session: which clients they are put to, whose answer counts, when there will be none (F5)."""
 
 from __future__ import annotations
 
@@ -9,89 +9,114 @@ from typing import TYPE_CHECKING
 from holdfast.model import ElicitationAnswer, Permission
 
 if TYPE_CHECKING:
-    from holdfast.engine.session import Attachment, LiveSession
+    from holdfast.engine.attachment import Attachment
+    from holdfast.engine.session import LiveSession
     from holdfast.model import Answer, Question
 
 log = logging.getLogger(__name__)
 
 
 class Asks:
-    """The questions that wait for an answer; any number may wait side by side."""
+    """The questions of one session that wait for an answer; any number may wait side by side."""
 
-    def __init__(self, session: LiveSession) -> None:
+    __slots__ = ("_open", "_patience", "_session", "_timer")
+
+    def __init__(self, session: LiveSession, patience: float) -> None:
         self._session = session
+        self._patience = patience
         self._open: list[_Ask] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
-    async def put(self, question: Question) -> Answer:
-        """Put a question to everybody who watches; give the first answer, or None where nobody has one."""
+    def can_be_answered(self, question: Question) -> bool:
+        """Whether a client that is attached can answer; without any client one may still come."""
+        attached = self._session.attachments
+        return not attached or any(attachment.client.can_answer(question) for attachment in attached)
+
+    async def ask(self, question: Question) -> Answer:
+        """Put a question to every client that can answer it; return the first valid answer, or None."""
         ask = _Ask(question)
         self._open.append(ask)
         try:
             for attachment in self._session.attachments:
                 if attachment.follows:
                     self._put(ask, attachment)
-            self._give_up_if_hopeless(ask)
+            self.clients_changed()
             return await ask.answer
         finally:
             self._open.remove(ask)
             for task in ask.put.values():
                 task.cancel()
 
-    def put_to_newcomer(self, attachment: Attachment) -> None:
-        """Put what is open to somebody who has only now seen all that was before."""
+    def ask_newcomer(self, attachment: Attachment) -> None:
+        """Put the open questions to a client that has now seen all that was before."""
         for ask in self._open:
             self._put(ask, attachment)
 
     def forget(self, attachment: Attachment) -> None:
-        """Expect no answer from somebody who has left."""
+        """Expect no answer from a client that has left."""
         for ask in self._open:
             if (task := ask.put.pop(attachment, None)) is not None:
                 task.cancel()
-            self._give_up_if_hopeless(ask)
+            ask.without_answer.discard(attachment)
 
     def give_up(self) -> None:
-        """Expect no answer from anybody."""
+        """Expect no answer from any client: whoever waits gets None."""
         for ask in self._open:
             ask.settle(None)
+
+    def clients_changed(self) -> None:
+        """Give up the questions that nobody here can answer; without any client, wait for one, but not for ever."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._session.attachments:
+            for ask in self._open:
+                self._give_up_if_hopeless(ask)
+        elif self._open:
+            self._timer = asyncio.get_running_loop().call_later(self._patience, self.give_up)
 
     def _put(self, ask: _Ask, attachment: Attachment) -> None:
         async def put() -> None:
             answer = None
             try:
-                answer = await attachment.watcher.ask(ask.question)
+                answer = await attachment.client.ask(ask.question)
             except Exception as e:  # noqa: BLE001  (whatever went wrong over there, it is no answer)
                 log.info("A question got no answer: %r", e)
             finally:
-                self._hear(ask, attachment, answer)
+                self._take(ask, attachment, answer)
 
-        ask.put[attachment] = asyncio.get_running_loop().create_task(put(), name="ask")
+        if not attachment.client.can_answer(ask.question):
+            ask.without_answer.add(attachment)
+        elif attachment not in ask.put:
+            ask.put[attachment] = asyncio.get_running_loop().create_task(put(), name="ask")
 
-    def _hear(self, ask: _Ask, attachment: Attachment, answer: Answer) -> None:
-        """Take an answer. Whoever gives none that fits is not asked again, but others may still answer."""
-        if _fits(ask.question, answer):
+    def _take(self, ask: _Ask, attachment: Attachment, answer: Answer) -> None:
+        """Take an answer. A client whose answer is none is not asked again, but others may still answer."""
+        if _is_valid(ask.question, answer):
             ask.settle(answer)
         else:
-            ask.silent.add(attachment)
+            ask.without_answer.add(attachment)
             self._give_up_if_hopeless(ask)
 
     def _give_up_if_hopeless(self, ask: _Ask) -> None:
-        if ask.silent.issuperset(self._session.attachments):
+        attached = self._session.attachments
+        if attached and ask.without_answer.issuperset(attached):
             ask.settle(None)
 
 
 class _Ask:
-    """A question, to whom it was put, and who had no answer to it."""
+    """A question, the clients it was put to, and those that had no answer to it."""
 
-    __slots__ = ("answer", "put", "question", "silent")
+    __slots__ = ("answer", "put", "question", "without_answer")
 
     def __init__(self, question: Question) -> None:
         self.question = question
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.put: dict[Attachment, asyncio.Task[None]] = {}
-        self.silent: set[Attachment] = set()
+        self.without_answer: set[Attachment] = set()
 
     def settle(self, answer: Answer) -> None:
         """Take the first answer; later ones come too late."""
@@ -99,9 +124,7 @@ class _Ask:
             self.answer.set_result(answer)
 
 
-def _fits(question: Question, answer: Answer) -> bool:
-    return (
-        question.chosen(answer) is not None
-        if isinstance(question, Permission)
-        else isinstance(answer, ElicitationAnswer)
-    )
+def _is_valid(question: Question, answer: Answer) -> bool:
+    if isinstance(question, Permission):
+        return question.chosen(answer) is not None
+    return isinstance(answer, ElicitationAnswer)

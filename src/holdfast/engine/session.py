@@ -1,209 +1,433 @@
-"""A session in memory, and the connections that watch it. Small, because a server may hold many that do nothing."""
+"""A live session: one that is open in this process.
+
+It runs its turns one after the other, and nothing else changes its state. Small, because a server may hold many that
+do nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from holdfast.engine.ends import keep_latest
-from holdfast.format import lines_of
-from holdfast.model import Event, SessionInfo, event_from, options_update
+import msgspec
+
+from holdfast.engine.asks import Asks
+from holdfast.engine.attachment import Attachment
+from holdfast.engine.journal import Journal, keep_latest
+from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
+from holdfast.errors import InvalidParams, RequestError, SessionMoved, SessionNotFound
+from holdfast.model import (
+    UNBOUND,
+    Event,
+    Fold,
+    check_update,
+    checked_value,
+    event_from,
+    options_update,
+)
+from holdfast.store import Changes
 
 if TYPE_CHECKING:
-    from collections import deque
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Sequence
 
-    from holdfast.engine.port import Watcher
-    from holdfast.engine.turn import Turn
-    from holdfast.errors import RequestError
-    from holdfast.format import Line
-    from holdfast.model import Option, OptionValue, SessionState, Update
-    from holdfast.store import Changes, Claim, Store
+    from holdfast.engine.ports import AgentSession, SessionClient
+    from holdfast.engine.registry import Registry
+    from holdfast.model import Option, OptionValue, SessionInfo, SessionState, Update
+    from holdfast.store import Claim
 
 log = logging.getLogger(__name__)
 
-HELD_BYTES = 32 << 20
-"""What may wait for a connection while it is shown what was before…"""
 
-DROP_BYTES = 32 << 20
-"""…and what may be unread by it afterwards. Past either it is dropped, not waited for (P7)."""
+class EngineLimits(NamedTuple):
+    """How much an engine takes on. Times in seconds."""
 
-
-class Unsealed:
-    """A turn that ended while the store could not take it: to be sealed before anything else is written."""
-
-    __slots__ = ("changes", "lines", "messages", "reason", "sealing", "unshown")
-
-    def __init__(
-        self, lines: list[Line], changes: Changes, messages: int, unshown: list[Event], reason: RequestError
-    ) -> None:
-        self.lines = lines
-        self.changes = changes
-        self.messages = messages
-        self.unshown = unshown
-        """What nobody may see before it is sealed."""
-        self.reason = reason
-        self.sealing = asyncio.Lock()
+    prompts: int = 16
+    """Prompts that may wait for their turn in one session (C6)."""
+    cancel_grace: float = 5.0
+    """A cancelled agent that goes on is not waited for after this time (C5)."""
+    idle: float = 30 * 60
+    """A session nobody watches and that does nothing leaves memory after this time (B18)."""
+    keep: float | None = None
+    """Sessions without activity for this time are deleted; None keeps them for ever."""
+    ask: float = 24 * 3600
+    """A question waits so long while no client is there to answer it (F5)."""
 
 
 class LiveSession:
     """A session that is open in this process."""
 
     __slots__ = (
-        "additional", "attachments", "claim", "created_at", "cwd", "equipment", "extension", "idle_since", "lines",
-        "queue", "runner", "state", "title", "turn", "unsealed",
+        "_asks", "_readers_changed", "_registry", "additional", "agent", "agent_name", "attachments", "created_at",
+        "cwd", "id", "idle_since", "journal", "principal", "queue", "runner", "state", "title", "turn",
     )  # fmt: skip
 
-    def __init__(self, claim: Claim, info: SessionInfo, state: SessionState, lines: int, now: float) -> None:
-        self.claim = claim
+    agent: AgentSession
+
+    def __init__(self, registry: Registry, claim: Claim, info: SessionInfo, state: SessionState, lines: int) -> None:
+        self.id = info.id
+        self.principal = info.principal
+        self.agent_name = info.agent
+        """The agent it belongs to; one that belongs to none yet is bound by the first prompt (F6)."""
         self.cwd = info.cwd
         self.additional = info.additional
+        """The additional directories that a client named last, for lists. Each client works with its own."""
         self.title = info.title
         self.created_at = info.created_at
         self.state = state
-        self.lines = lines
+        self.journal = Journal(registry.store, self, claim, lines)
         self.attachments: tuple[Attachment, ...] = ()
-        self.turn: Turn | None = None
-        self.queue: deque[Turn] | None = None
+        self.turn: LiveTurn | None = None
+        self.queue: deque[LiveTurn] | None = None
         self.runner: asyncio.Task[None] | None = None
-        self.unsealed: Unsealed | None = None
-        self.idle_since = now
-        self.equipment: object = None
-        """What the client gives to the agent for this session while it is open. Never stored (P10)."""
-        self.extension: object = None
-        """Whatever the agent wants to keep with the session while it is open."""
+        self.idle_since = asyncio.get_running_loop().time()
+        self._registry = registry
+        self._asks: Asks | None = None
+        self._readers_changed: asyncio.Event | None = None
 
     @property
-    def id(self) -> str:
-        """The session's id."""
-        return self.claim.session
+    def limits(self) -> EngineLimits:
+        """How much may be asked of it."""
+        return self._registry.limits
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The directories the session may work in, the working directory first."""
+        """The directories it was opened with last, the working directory first."""
         return (self.cwd, *self.additional)
 
-    def value(self, option: Option) -> OptionValue:
-        """Get an option's value: the one that was set, if it is still offered, or its default."""
-        value = self.state.options.get(option.id, option.default)
-        return value if option.accepts(value) else option.default
+    @property
+    def asks(self) -> Asks:
+        """Its open questions."""
+        if self._asks is None:
+            self._asks = Asks(self, self.limits.ask)
+        return self._asks
 
-    def options_update(self, options: tuple[Option, ...]) -> Update:
-        """Tell all options and their values."""
-        return options_update(options, {it.id: self.value(it) for it in options})
+    @property
+    def memory(self) -> dict[str, Any]:
+        """What its agent remembers; nothing that another agent may have left before the session was bound (F6)."""
+        return self.state.memory if self.agent_name != UNBOUND else {}
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a client watches it, or something is going on in it."""
+        return bool(self.attachments) or self.runner is not None or not self.journal.is_idle
+
+    def touch(self) -> None:
+        """Note that it is used now."""
+        self.idle_since = asyncio.get_running_loop().time()
+
+    # Showing
+
+    def emit(self, event: Event) -> None:
+        """Say something in the session, in a turn or between turns. It is kept before it is shown (P1)."""
+        if self.turn is not None and self.turn.running:
+            self.turn.emit(event)
+            return
+        if event.rule.fold is Fold.STATE:
+            before = self.title, dict(self.state.latest)
+            self.note(event.update())
+            if (self.title, self.state.latest) == before:
+                return  # nothing new
+        if event.rule.fold is Fold.TRANSIENT:
+            self.announce(event.update())
+        else:
+            self.journal.append(event)
+
+    def emit_update(self, update: Update) -> None:
+        """Say something that is given as an object; raise `UsageError` where it makes no sense."""
+        check_update(update)
+        self.emit(event_from(update))
+
+    def announce(self, update: Update) -> None:
+        """Show what is stored already, or never is, in order with all that was said before."""
+        self.journal.announce(event_from(update))
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Show events to the clients that watch."""
+        if events:
+            for attachment in self.attachments:
+                attachment.deliver(events)
 
     def note(self, update: Update) -> None:
-        """Remember what the running turn has said about the session itself: whoever comes now is told that too."""
+        """Remember what was said about the session itself: a client that comes now is told that too."""
         if update["sessionUpdate"] == "session_info_update" and "title" in update:
             self.title = update["title"]
         keep_latest(self.state, update)
 
-    def publish(self, update: Update) -> None:
-        """Show something about the session itself to whoever watches, in order with what its turn says."""
-        if self.turn is not None:
-            self.turn.flush()
-        self.show([event_from(update)])
-
-    def show(self, events: Sequence[Event]) -> None:
-        """Show events to whoever watches."""
-        if not events:
-            return
-        for attachment in self.attachments:
-            attachment.deliver(events)
-
-    def attach(self, watcher: Watcher) -> Attachment:
-        """Let a connection watch. It is shown nothing until `Attachment.follow`, and nothing is lost until then."""
-        if self.turn is not None:
-            self.turn.flush()
-        attachment = Attachment(self, watcher)
+    async def attach(self, client: SessionClient) -> Attachment:
+        """Let a client watch. It is shown nothing until `Attachment.follow`, and nothing is lost until then."""
+        await self.journal.shown()
+        attachment = Attachment(self, client)
         self.attachments = (*self.attachments, attachment)
-        if self.turn is not None:
-            self.turn.watchers_changed()
+        self._clients_changed()
         return attachment
 
     def detach(self, attachment: Attachment) -> None:
-        """Let a connection watch no more."""
-        self.attachments = tuple(it for it in self.attachments if it is not attachment)
-        if self.turn is not None:
-            self.turn.asks.forget(attachment)
-            self.turn.watchers_changed()
+        """Let a client watch no more."""
+        self.attachments = tuple(other for other in self.attachments if other is not attachment)
+        if self._asks is not None:
+            self._asks.forget(attachment)
+        self._clients_changed()
+        if all(other.client is not attachment.client for other in self.attachments):
+            self.start(self._detached(attachment.client))
 
-    def drop_all(self, reason: str) -> None:
-        """Tell everybody who watches that it is over."""
-        for attachment in self.attachments:
-            attachment.drop(reason)
-
-
-class Attachment:
-    """One connection watching one session."""
-
-    __slots__ = ("_held", "_held_bytes", "_lines", "_refusal", "_running", "session", "watcher")
-
-    def __init__(self, session: LiveSession, watcher: Watcher) -> None:
-        self.session = session
-        self.watcher = watcher
-        self._held: list[Event] | None = []
-        self._held_bytes = 0
-        # The past, as of now: what is sealed, and what the running turn has said.
-        self._lines = session.lines
-        self._running = [it.body for it in lines_of(session.turn.history)] if session.turn else []
-        # Where the store could not keep up, a part of that is not stored, and so cannot be shown (P1).
-        failure = session.turn.failure if session.turn else None
-        self._refusal = session.unsealed.reason if session.unsealed else failure
-
-    @property
-    def follows(self) -> bool:
-        """Whether it is shown what happens as it happens."""
-        return self._held is None
-
-    async def past(self, store: Store) -> AsyncIterator[list[bytes]]:
-        """Read all that happened before it was attached: blocks of stored lines."""
-        if self._refusal is not None:
-            raise self._refusal
-        if self._lines:
-            async for blocks in store.read(self.session.id, self._lines):
-                yield blocks
-        if self._running:
-            yield self._running
-
-    def follow(self) -> None:
-        """Show what happened since it was attached, and from now on everything as it happens."""
-        held, self._held = self._held, None
-        self._running = []
-        if self not in self.session.attachments:
-            return
-        if held:
-            self._show(held)
-        if self.session.turn is not None:
-            self.session.turn.asks.put_to_newcomer(self)
-
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Take events, now or later; drop the connection if it is too far behind."""
-        if self._held is None:
-            self._show(events)
-            behind = self.watcher.backlog > DROP_BYTES
-        else:
-            self._held += events
-            self._held_bytes += sum(len(it.body) for it in events)
-            behind = self._held_bytes > HELD_BYTES
-        if behind:
-            self.drop("It does not read fast enough; load the session again to go on watching")
-
-    def drop(self, reason: str) -> None:
-        """Let the connection watch no more, and tell it why."""
-        if self in self.session.attachments:
-            self.session.detach(self)
-            self._held = []
-            try:
-                self.watcher.dropped(reason)
-            except Exception:
-                log.exception("A connection could not be told that it watches no more")
-
-    def _show(self, events: Sequence[Event]) -> None:
+    async def _detached(self, client: SessionClient) -> None:
         try:
-            self.watcher.show(events)
+            await self.agent.detached(client)
         except Exception:
-            # What it cannot take is no reason why others should not have it, or why it should not be stored (P7).
-            log.exception("A connection could not be shown what happened")
-            self.drop("It could not be shown what happened; load the session again to go on watching")
+            log.exception("The agent failed when a client left")
+
+    def tell(self, client: SessionClient, update: Update) -> None:
+        """Show something to one client alone that is never stored, as a notice about its own servers."""
+        for attachment in self.attachments:
+            if attachment.client is client:
+                attachment.deliver([event_from(update)])
+
+    async def leave(self, client: SessionClient) -> None:
+        """End the turns a client has prompted, let it see their end, and let it watch no more (B13)."""
+        turns = self.turns_of(client)
+        for turn in turns:
+            self.cancel_turn(turn)
+        if turns:
+            await asyncio.wait({turn.ended for turn in turns})
+        for attachment in self.attachments:
+            if attachment.client is client:
+                self.detach(attachment)
+
+    def drop_all(self, reason: str, *, besides: SessionClient | None = None) -> None:
+        """Tell all clients that watch that it is over, and why."""
+        for attachment in self.attachments:
+            if besides is None or attachment.client is not besides:
+                attachment.drop(reason)
+
+    def _clients_changed(self) -> None:
+        if self._asks is not None:
+            self._asks.clients_changed()
+        if self._readers_changed is not None:
+            self._readers_changed.set()
+
+    async def wait_for_readers(self, turn: LiveTurn) -> None:
+        """Wait while every client is behind (P7)."""
+        while (attached := self.attachments) and not turn.stopping:
+            if any(attachment.client.backlog <= CONGESTED_BYTES for attachment in attached):
+                return
+            self._readers_changed = changed = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            waits = {loop.create_task(attachment.client.drain()): attachment for attachment in attached}
+            others = loop.create_task(changed.wait())
+            try:
+                done, _ = await asyncio.wait({*waits, others}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in (*waits, others):
+                    wait.cancel()
+            for wait, attachment in waits.items():
+                if wait in done and (wait.cancelled() or wait.exception() is not None):
+                    attachment.drop("It does not read any more; load the session again to go on watching")
+
+    # Reading
+
+    def read(self) -> AsyncIterator[list[bytes]]:
+        """Read what is sealed of its history: blocks of stored lines."""
+        return self._registry.store.read(self.id, 0, self.journal.lines)
+
+    async def private_entries(self) -> list[bytes]:
+        """Read the private entries, those of the running turn too, in order."""
+        sealed = await self._registry.store.read_private(self.id)
+        return [*sealed, *(self.journal.open.private if self.journal.open is not None else ())]
+
+    # Options, commands, title
+
+    def value(self, option: Option) -> OptionValue:
+        """Return an option's value: the one that was set, if it is still offered, or its default."""
+        value = self.state.options.get(option.id, option.default)
+        return value if option.accepts(value) else option.default
+
+    def options_update(self) -> Update:
+        """Return all options and their values."""
+        options = self.agent.options
+        return options_update(options, {option.id: self.value(option) for option in options})
+
+    def commands_update(self) -> Update:
+        """Return the slash commands."""
+        return {"sessionUpdate": "available_commands_update", "availableCommands": list(self.agent.commands)}
+
+    def options_changed(self) -> None:
+        """Tell the clients that the agent offers other options, or other values."""
+        self.announce(self.options_update())
+
+    def commands_changed(self) -> None:
+        """Tell the clients that the agent offers other commands."""
+        self.announce(self.commands_update())
+
+    async def set_option(self, option_id: str, value: object) -> None:
+        """Set an option for the user (D2); the agent is told, and may refuse with a `RequestError`."""
+        before = self.state.options.get(option_id)
+        if not await self._registry.finish(self._set_option(option_id, value)):
+            return
+        try:
+            await self.agent.option_set(option_id, self.state.options[option_id])
+        except RequestError:
+            await self._registry.finish(self._set_back(option_id, before))
+            raise
+        except Exception:
+            log.exception("The agent failed when an option was set; the option is set all the same")
+
+    async def adjust_option(self, option_id: str, value: OptionValue) -> None:
+        """Set an option for the agent (D6)."""
+        await self._registry.finish(self._set_option(option_id, value))
+
+    async def _set_option(self, option_id: str, value: object) -> bool:
+        options = self.agent.options
+        checked = checked_value(options, option_id, value)
+        option = next(option for option in options if option.id == option_id)
+        changed = self.value(option) != checked
+        before = self.state.options.get(option_id)
+        self.state.options[option_id] = checked
+        update = self.options_update()  # now: what is set meanwhile is not stored yet
+        try:
+            # Even if nothing changes: the same value may have been set just now, and is not stored yet (P2).
+            await self._save(Changes(state=self.state))
+        except BaseException:
+            self._put_option(option_id, before)
+            raise
+        if changed:
+            self.announce(update)
+        return changed
+
+    async def _set_back(self, option_id: str, value: OptionValue | None) -> None:
+        self._put_option(option_id, value)
+        await self._save(Changes(state=self.state))
+        self.options_changed()
+
+    def _put_option(self, option_id: str, value: OptionValue | None) -> None:
+        if value is None:
+            self.state.options.pop(option_id, None)
+        else:
+            self.state.options[option_id] = value
+
+    async def rename(self, title: str | None, *, by: Literal["user", "agent"] = "user") -> None:
+        """Give it a title; None takes it away. One made of a prompt never comes in its place (B17)."""
+        await self._registry.finish(self._rename(title, by))
+
+    async def _rename(self, title: str | None, by: Literal["user", "agent"]) -> None:
+        before = self.title, self.state.title_by
+        self.title, self.state.title_by = title, by
+        try:
+            await self._save(Changes(title=title, state=self.state))
+        except BaseException:
+            if self.title == title:
+                self.title, self.state.title_by = before
+            raise
+        if self.title != title:
+            return  # its turn has given it another one since
+        update: Update = {"sessionUpdate": "session_info_update", "title": title}
+        if self.turn is not None and self.turn.running:
+            self.turn.emit_update(update)  # its end must not bring back a title that it gave before
+            await self.turn.shown()
+        else:
+            self.announce(update)
+
+    async def save(self) -> None:
+        """Store what the agent wants to remember now, not only when the turn ends."""
+        await self._save(Changes(state=self.state))
+
+    async def change(self, changes: Changes) -> None:
+        """Change what is known of it besides the conversation; what lists show, as the additional directories."""
+        await self._save(changes)
+        if not isinstance(changes.additional, msgspec.UnsetType):
+            self.additional = changes.additional
+
+    async def _save(self, changes: Changes) -> None:
+        try:
+            await self._registry.store.save(self.journal.claim, changes)
+        except (SessionMoved, SessionNotFound) as e:
+            await self.lose(e.message)
+            raise
+
+    # Turns
+
+    def prompt(
+        self, content: Sequence[Update], client: SessionClient | None = None, meta: Update | None = None
+    ) -> LiveTurn:
+        """Put a prompt in line; it is answered when those before it are (C6)."""
+        if not content:
+            raise InvalidParams("A prompt must not be empty")
+        if self._registry.live.get(self.id) is not self:
+            raise SessionNotFound(self.id)
+        queue = self.queue if self.queue is not None else deque[LiveTurn]()
+        starting = self.turn is None  # then the first in line does not wait
+        if len(queue) - starting >= self.limits.prompts:
+            waiting = self.limits.prompts
+            raise InvalidParams(f"{waiting} prompts are waiting in this session; wait until one is answered")
+        self.queue = queue
+        turn = LiveTurn(self, content, client, meta)
+        queue.append(turn)
+        if self.runner is None:
+            self.runner = asyncio.get_running_loop().create_task(self._run(), name=f"turns of {self.id}")
+        return turn
+
+    def cancel(self) -> None:
+        """Stop the running turn and drop the prompts that wait (C5, C6). Does nothing in an idle session."""
+        while self.queue:
+            self.queue.pop().drop()
+        if self.turn is not None:
+            self.turn.cancel()
+
+    def cancel_turn(self, turn: LiveTurn) -> bool:
+        """Stop one turn, or drop its prompt while it waits (A9); return whether it was dropped."""
+        if self.queue and turn in self.queue:
+            self.queue.remove(turn)
+            turn.drop()
+            return True
+        if self.turn is turn:
+            turn.cancel()
+        return False
+
+    def turns_of(self, client: SessionClient) -> list[LiveTurn]:
+        """Return the turns a client has prompted that have not ended."""
+        turns = [*(self.queue or ()), *([self.turn] if self.turn is not None else [])]
+        return [turn for turn in turns if turn.client is client]
+
+    def refuse_waiting(self, reason: RequestError) -> None:
+        """Refuse the prompts that wait."""
+        while self.queue:
+            self.queue.popleft().refuse(reason)
+
+    async def lose(self, reason: str) -> None:
+        """Let go of it: it is not ours any more (P4)."""
+        await self._registry.lost(self, reason)
+
+    def settle_soon(self) -> None:
+        """Seal what was said between turns."""
+        self.start(self._settle())
+
+    async def _settle(self) -> None:
+        try:
+            await self.journal.settle()
+        except (SessionMoved, SessionNotFound) as e:
+            await self.lose(e.message)
+        except RequestError as e:
+            log.warning("What was said between turns is not sealed yet: %s", e)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start something that is finished before the process ends in order."""
+        self._registry.start(work)
+
+    async def _run(self) -> None:
+        """Run the turns in line until none is left."""
+        try:
+            while self.queue:
+                self.turn = turn = self.queue.popleft()
+                try:
+                    await turn.run(self._registry)
+                except Exception as e:  # noqa: BLE001  (a mistake of ours; whoever waits is told all the same)
+                    turn.refuse(e)
+                    # What was said is in the log, and the next to open the session finds it there.
+                    await self.lose("Something went wrong with this session; load it again to go on with it")
+                finally:
+                    self.turn = None
+        finally:
+            self.runner = None
+            self.queue = None
+            self.touch()

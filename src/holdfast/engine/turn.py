@@ -1,83 +1,91 @@
-"""A turn: from an accepted prompt to its end. Everything it says goes through `emit`.
-
-What is emitted within one loop tick is written to the turn's log in one piece, and only then shown (P1). Ticks that
-follow each other closely are shown together.
-"""
+"""A turn: from an accepted prompt to its end. Everything it says goes through the session's journal."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextvars import copy_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.asks import Asks
-from holdfast.errors import StoreError, TurnOver
+import msgspec
+
+from holdfast.engine.journal import closing_events
+from holdfast.errors import InternalError, RequestCancelled, RequestError, SessionMoved, SessionNotFound, TurnOver
 from holdfast.model import (
     Event,
     Fold,
-    History,
     Permission,
     Phase,
+    TurnEnd,
     check_update,
     event_from,
     new_id,
     next_phase,
+    split_update,
+    title_from,
 )
 from holdfast.model.kinds import REMEMBERED
+from holdfast.store import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.engine.log import OpenLog
+    from holdfast.engine.ports import SessionClient
+    from holdfast.engine.registry import Registry
     from holdfast.engine.session import LiveSession
-    from holdfast.model import Answer, Question, StopReason, TurnEnd, TurnTrigger, Update
-    from holdfast.store import TurnLog
+    from holdfast.model import Answer, History, Question, StopReason, TurnTrigger, Update
 
-FLUSH_BYTES = 256 << 10
-"""When a tick has emitted this much it is written and shown at once."""
+log = logging.getLogger(__name__)
 
-PACE = 0.001
-"""So many seconds are between one showing and the next; docs/decisions/004 says why."""
+CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
+"""How a tool call that was left open ends; otherwise it failed."""
+
+RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
+
+EVENT_BYTES = 12 << 20
+"""What is longer is said in several events (A4)."""
+
+KNOWN_OF_A_CALL = ("title", "name", "kind", "status", "locations", "rawInput")
+"""What a permission request says of its tool call, besides its content."""
 
 CONGESTED_BYTES = 1 << 20
-"""Whoever has more than this unread is behind; a turn waits only while everybody is."""
+"""A client that has more than this unread is behind; a turn waits only while every client is."""
 
 
-class Turn:
+class LiveTurn:
     """One turn of a session, as the agent that performs it sees it."""
 
-    def __init__(self, session: LiveSession, prompt: Sequence[Update], *, complete: bool, grace: float) -> None:
+    def __init__(
+        self, session: LiveSession, prompt: Sequence[Update], client: SessionClient | None, meta: Update | None
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.session = session
         self.prompt = prompt
+        self.client = client
+        """The client that prompted; the turn works with its roots, servers and services (F3)."""
+        self.roots = session.roots if client is None else client.roots
+        """The directories the turn may work in, the working directory first."""
+        self.meta = meta
+        """The `_meta` of the prompt."""
         self.message_id = new_id("msg")
         self.context = copy_context()
-        """Where it was asked for; its work is done there, so that whatever travels with the prompt is at hand."""
-        self.history = History(complete=complete)
-        """What was said in this turn so far, folded."""
+        """Where it was asked for; its work is done there, so that what travels with the prompt is at hand."""
         self.phase = Phase.WAITING
         self.cancelled = False
-        """Whether somebody wants it to stop."""
+        """Whether it was cancelled."""
+        self.refusal: RequestError | None = None
+        """Why it never began, or could not be stored, where the error says more than its end does."""
         self.accepted: asyncio.Future[str] = loop.create_future()
-        """Resolves to the id of the user's message once the prompt is stored."""
+        """Resolves to the id of the user's message once the prompt is durable."""
         self.ended: asyncio.Future[TurnEnd] = loop.create_future()
-        """Resolves once the turn's end is stored."""
+        """Resolves once the turn's end is durable."""
         self.over: asyncio.Future[None] = loop.create_future()
-        """Resolves when nothing more will be done in this turn: the agent is done, or has been given up on."""
-        self.failure: StoreError | None = None
-        """Why the log could not be written, if it could not."""
-        self.unshown: list[Event] = []
-        """What was said since then: nobody may see it before it is stored."""
-        self._grace = grace
+        """Resolves when nothing more will be done in this turn: the agent is done, or is not waited for any longer."""
         self._loop = loop
-        self._log: TurnLog | None = None
-        self._pending: list[Event] = []
-        self._pending_bytes = 0
-        self._to_show: list[Event] = []
-        self._shown_at = 0.0
+        self._end_waiters: list[asyncio.Future[TurnEnd]] = []
+        self._log: OpenLog | None = None
         self._work: asyncio.Task[StopReason | None] | None = None
-        self.asks = Asks(session)
-        """Its open questions."""
-        self._watchers_changed = asyncio.Event()
 
     @property
     def running(self) -> bool:
@@ -90,160 +98,248 @@ class Turn:
         return self.phase is Phase.ASKING
 
     @property
+    def failed_to_store(self) -> bool:
+        """Whether something it said could not be kept."""
+        return self._log is not None and self._log.failure is not None
+
+    @property
     def stopping(self) -> bool:
-        """Whether its agent is to stop: somebody wants that, or what it says cannot be stored."""
-        return self.cancelled or self.failure is not None
+        """Whether its agent is to stop: it was cancelled, or what it says cannot be stored."""
+        return self.cancelled or self.failed_to_store
+
+    @property
+    def history(self) -> History:
+        """What was said in this turn so far, folded."""
+        return self._open_log().history
+
+    @property
+    def text(self) -> str:
+        """The plain text of its prompt."""
+        return "\n".join(block["text"] for block in self.prompt if block.get("type") == "text")
+
+    def wait_for_end(self) -> asyncio.Future[TurnEnd]:
+        """Return a future of the caller's own for the turn's end: to cancel it cancels nothing else."""
+        waiter: asyncio.Future[TurnEnd] = self._loop.create_future()
+        if self.ended.done():
+            waiter.set_result(self.ended.result())
+        else:
+            self._end_waiters.append(waiter)
+        return waiter
+
+    def _has_ended(self, end: TurnEnd) -> None:
+        for future in (self.ended, *self._end_waiters):
+            if not future.done():  # whoever waited for it may have been cancelled, and it with them
+                future.set_result(end)
 
     # What the agent says
 
     def emit(self, event: Event) -> None:
-        """Say something that can be folded. It is stored at the end of this loop tick, and shown at once or soon."""
-        if not self.running:
-            raise TurnOver("This turn is over; nothing more can be said in it")
-        self.history.apply(event)
+        """Say something that can be folded. It is kept at the end of this loop tick, and shown when it is."""
+        log = self._open_log()
+        if len(event.body) > EVENT_BYTES:
+            for part in split_update(event.update(), EVENT_BYTES):
+                self.emit(event_from(part))
+            return
+        log.append(event)
         if event.plain_text is None and event.rule.fold is Fold.STATE:
-            self.session.note(self.history.state[event.kind])
-        if not self._pending:
-            self._loop.call_soon(self._tick)
-        self._pending.append(event)
-        self._pending_bytes += len(event.body)
+            self.session.note(log.history.state[event.kind])
 
     def emit_update(self, update: Update) -> None:
-        """Say something that is given as an object; `UsageError` where it makes no sense."""
+        """Say something that is given as an object; raise `UsageError` where it makes no sense."""
         check_update(update)
         self.emit(event_from(update))
 
+    def keep(self, data: Any) -> None:
+        """Keep a private entry: it belongs to the history, and no client is ever shown it."""
+        self._open_log().keep_private(data)
+
     @property
     def congested(self) -> bool:
-        """Whether whoever says more now should wait: a cheap look, before `drain`."""
-        return self._pending_bytes > FLUSH_BYTES
+        """Whether whoever says more now should wait first: a cheap look, before `drain`."""
+        return self._log is not None and self._log.congested
 
     async def drain(self) -> None:
-        """Write and show what was said; wait while everybody who watches is behind."""
-        self.flush()
-        while (attached := self.session.attachments) and not self.stopping:
-            if any(it.watcher.backlog <= CONGESTED_BYTES for it in attached):
-                return
-            self._watchers_changed.clear()
-            waits = {self._loop.create_task(it.watcher.drain()): it for it in attached}
-            changed = self._loop.create_task(self._watchers_changed.wait())
-            try:
-                done, _ = await asyncio.wait({*waits, changed}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for wait in (*waits, changed):
-                    wait.cancel()
-            for wait, attachment in waits.items():
-                if wait in done and (wait.cancelled() or wait.exception() is not None):
-                    attachment.drop("It does not read any more; load the session again to go on watching")
+        """Wait until what was said is shown, and while every client is behind."""
+        await self.shown()
+        if not self.stopping:
+            await self.session.wait_for_readers(self)
 
-    def watchers_changed(self) -> None:
-        """Note that somebody came or went: whoever waits for them looks again."""
-        self._watchers_changed.set()
-
-    def flush(self) -> None:
-        """Store what was said since the last time, then show it."""
-        self._store()
-        self._show()
-
-    def _tick(self) -> None:
-        """Store what was said in this tick; show it, unless something was shown just now."""
-        waiting = bool(self._to_show)
-        self._store()
-        if self._loop.time() >= self._shown_at + PACE:
-            self._show()
-        elif self._to_show and not waiting:
-            self._loop.call_at(self._shown_at + PACE, self._show)
-
-    def _show(self) -> None:
-        if self._to_show:
-            events, self._to_show = self._to_show, []
-            self._shown_at = self._loop.time()
-            self.session.show(events)
-
-    def _store(self) -> None:
-        events, self._pending, self._pending_bytes = self._pending, [], 0
-        if self.failure is not None:
-            self.unshown += events
-            return
-        if not events:
-            return
-        bodies = [it.body for it in events if it.plain_text is not None or it.rule.fold is not Fold.TRANSIENT]
-        if bodies and self._log is not None:
-            bodies.append(b"")
-            try:
-                self._log.append(b"\n".join(bodies))
-            except StoreError as e:
-                self._show()
-                self.failure = e
-                self.unshown = events
-                self._stop()
-                return
-        self._to_show += events
+    async def shown(self) -> None:
+        """Wait until all that was said so far has been shown."""
+        if self._log is not None:
+            await self._log.shown()
 
     # What the agent asks
 
     async def ask(self, question: Question) -> Answer:
-        """Put a question to whoever watches; the first answer counts, and is stored before it is acted upon."""
-        if not self.running:
-            raise TurnOver("This turn is over; nothing more can be asked in it")
+        """Put a question to the clients that can answer; the first answer counts, and is durable when this returns."""
+        log = self._open_log()
         if self.stopping:
             return None
-        if isinstance(question, Permission) and question.subject in self.session.state.permissions:
-            wanted = "allow" if self.session.state.permissions[question.subject] else "reject"
-            return next((it.id for it in question.options if it.kind.startswith(wanted)), None)
+        permissions = self.session.state.permissions
+        if isinstance(question, Permission) and question.subject in permissions:
+            wanted = "allow" if permissions[question.subject] else "reject"
+            return next((option.id for option in question.options if option.kind.startswith(wanted)), None)
+        if isinstance(question, Permission) and question.call:
+            question = msgspec.structs.replace(question, call=self._known_call(log, question.call))
+        if not self.session.asks.can_be_answered(question):
+            return None
         self._enter("ask", "requires_action")
-        self.flush()  # what a question is about is shown before it is put
+        await log.shown()  # what a question is about is shown before it is put
         try:
-            answer = await self.asks.put(question)
+            answer = await self.session.asks.ask(question)
             if isinstance(question, Permission) and answer is not None and not self.stopping:
-                await self._keep(question, answer)
+                await self._remember(log, question, answer)
             return answer if self.running and not self.stopping else None
         finally:
-            if not self.asks and self.phase is Phase.ASKING:
+            if not self.session.asks and self.phase is Phase.ASKING:
                 self._enter("answer", "running")
 
-    async def _keep(self, question: Permission, answer: Answer) -> None:
-        """Store an answer for good (P2); one that holds for ever is remembered for the session."""
-        if self._log is None:
-            return
-        self.flush()
+    def _known_call(self, log: OpenLog, about: Update) -> Update:
+        """Return all that is known of a tool call the user is asked about: nobody approves what is not shown (P13)."""
+        entry = log.history.get("tool_call_update", str(about.get("toolCallId", "")))
+        if entry is None:
+            return about
+        known = {name: entry.members[name] for name in KNOWN_OF_A_CALL if entry.members.get(name) is not None}
+        if content := entry.content():
+            known["content"] = list(content)
+        return known | about
+
+    async def _remember(self, log: OpenLog, question: Permission, answer: Answer) -> None:
+        """Make an answer durable (P2); one that holds for ever is remembered for the session."""
         chosen = question.chosen(answer)
         subject = question.subject if chosen is not None and chosen.kind.endswith("_always") else None
         allow = chosen is not None and chosen.kind.startswith("allow")
         if subject is not None:
             # The state is stored when the turn is sealed; until then the log tells.
-            remembered = {"sessionUpdate": REMEMBERED, "subject": subject, "allow": allow}
-            self._log.append(event_from(remembered).body + b"\n")
-        await self._log.sync()
+            log.append_unseen({"sessionUpdate": REMEMBERED, "subject": subject, "allow": allow})
+        await log.durable()
         if subject is not None:
             self.session.state.permissions[subject] = allow
 
-    # Its life; the engine's business
+    # Its life; the session's business
 
-    def start(self, log: TurnLog, first: Sequence[Event]) -> None:
-        """Begin: the prompt is stored."""
-        self._log = log
-        self._enter("start", "running", first)
+    async def run(self, registry: Registry) -> None:
+        """Go from the prompt to the end, however long the agent takes."""
+        try:
+            await self._begin(registry)
+        except (SessionMoved, SessionNotFound) as e:
+            self.refuse(e)
+            await self.session.lose(e.message)
+            return
+        except Exception as e:  # noqa: BLE001
+            self.refuse(e)
+            return
+        end = await self._perform(registry)
+        whole = registry.port.begins_entries
+        for event in closing_events(self.history, status=CLOSED_AS.get(end.reason, "failed"), whole=whole):
+            self.emit(event)
+        self.phase = next_phase(self.phase, "end")
+        self.session.asks.give_up()
+        end = await self._seal(registry, end)
+        idle: Update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": end.reason}
+        if end.error is not None:
+            idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
+        self.session.announce(idle)
+        self._has_ended(end)
+
+    async def _begin(self, registry: Registry) -> None:
+        """Store the prompt (P2), a title made of it if there is none (B17), and the agent if it had none (F6)."""
+        session, state = self.session, self.session.state
+        message = event_from(
+            {"sessionUpdate": "user_message", "messageId": self.message_id, "content": list(self.prompt)}
+        )
+        first, changes, title = [message], Changes(), None
+        if state.title_by == "" and (title := title_from(self.text)):
+            first.append(event_from({"sessionUpdate": "session_info_update", "title": title}))
+            state.title_by = "prompt"
+            changes = Changes(title=title, state=state)
+        agent_name = session.agent_name or registry.agent_name
+        if agent_name != session.agent_name:
+            changes = msgspec.structs.replace(changes, agent=agent_name)
+        try:
+            self._log = await session.journal.begin(message, changes, self.stop, whole=registry.port.begins_entries)
+        except BaseException:
+            if title and state.title_by == "prompt":
+                state.title_by = ""
+            raise
+        session.agent_name = agent_name
+        if title and state.title_by == "prompt":
+            session.title = title
+        self.phase = next_phase(self.phase, "start")
+        session.show([*first, RUNNING])
         if not self.accepted.done():  # whoever waited for it may have been cancelled, and it with them
             self.accepted.set_result(self.message_id)
 
-    def work(self, task: asyncio.Task[StopReason | None]) -> None:
-        """Note who does the work."""
-        self._work = task
-        task.add_done_callback(lambda _: self._is_over())
+    async def _perform(self, registry: Registry) -> TurnEnd:
+        """Let the agent do its work, and return how it ended."""
+
+        async def work() -> StopReason | None:
+            try:
+                return await self.session.agent.perform(self)
+            finally:
+                self._is_over()
+
+        self._work = task = self._loop.create_task(work(), name="turn", context=self.context)
         if self.stopping:
             task.cancel()
+            task.add_done_callback(lambda _: self._is_over())  # it may never begin
+        await self.over
+        if not task.done():
+            registry.leave_behind(task)
+        failure = task.exception() if task.done() and not task.cancelled() else None
+        if self._log is not None and self._log.failure is not None:
+            self.refusal = self._log.failure
+            return TurnEnd("error", self.refusal.message)
+        if self.cancelled or not task.done():
+            return TurnEnd("cancelled")  # whatever the agent made of it (C5)
+        if task.cancelled():
+            return TurnEnd("error", "The agent cancelled itself")
+        if failure is not None:
+            self.refusal = failure if isinstance(failure, RequestError) else None
+            return TurnEnd("error", self.context.run(_explain, failure))
+        return TurnEnd(task.result() or "end_turn")
+
+    async def _seal(self, registry: Registry, end: TurnEnd) -> TurnEnd:
+        """Seal the turn, before anyone hears of its end (P2)."""
+        state = self.session.state
+        state.interrupted = False
+        if not _is_json(state.memory):
+            # It would stand in the way of everything else there is to store, now and later.
+            state.memory = (await registry.store.get(self.session.id)).state.memory
+            end = TurnEnd("error", "What the agent wanted to remember is not JSON, and is forgotten")
+        try:
+            return await self.session.journal.seal(end)
+        except (SessionMoved, SessionNotFound) as e:
+            self.refusal = e
+            await self.session.lose(e.message)
+            return TurnEnd("error", e.message)
+
+    def drop(self) -> None:
+        """Cancel it before it has begun."""
+        self.cancelled = True
+        self.refuse(RequestCancelled("The prompt was cancelled before its turn came"))
+
+    def refuse(self, error: Exception) -> None:
+        """End it before it has begun."""
+        self.refusal = error if isinstance(error, RequestError) else None
+        if not self.accepted.done():
+            self.accepted.set_exception(error)
+            self.accepted.exception()  # not everybody waits for it
+        if not self.ended.done():
+            cancelled = isinstance(error, RequestCancelled)
+            self._has_ended(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
 
     def cancel(self) -> None:
         """Make it stop (C5)."""
         if not self.cancelled:
             self.cancelled = True
-            self._stop()
+            self.stop()
 
-    def _stop(self) -> None:
-        """Cancel the work. Open questions have no answer; an agent that goes on is given up on after a while."""
-        self.give_up_after(self._grace)
-        self.asks.give_up()
+    def stop(self) -> None:
+        """Cancel the work. Open questions get no answer; an agent that goes on is not waited for after a while."""
+        self.give_up_after(self.session.limits.cancel_grace)
+        self.session.asks.give_up()
         if self._work is not None:
             self._work.cancel()
 
@@ -251,20 +347,35 @@ class Turn:
         """Wait so long for the agent, and no longer."""
         self._loop.call_later(grace, self._is_over)
 
-    def end(self) -> None:
-        """Say nothing more, and ask nothing more."""
-        self.flush()
-        self.phase = next_phase(self.phase, "end")
-        self._log = None
-        self.asks.give_up()
-
     def _is_over(self) -> None:
         if not self.over.done():
             self.over.set_result(None)
 
-    def _enter(self, trigger: TurnTrigger, state: str, first: Sequence[Event] = ()) -> None:
+    def _open_log(self) -> OpenLog:
+        if self._log is None or not self.running:
+            raise TurnOver("This turn is over; nothing more can be said or asked in it")
+        return self._log
+
+    def _enter(self, step: TurnTrigger, state: str) -> None:
         before = self.phase
-        self.phase = next_phase(before, trigger)
+        self.phase = next_phase(before, step)
         if self.phase is not before:
-            self.session.show(first)
             self.emit_update({"sessionUpdate": "state_update", "state": state})
+
+
+def _explain(failure: BaseException) -> str:
+    """Return what went wrong without internals; those are in the log, under a reference."""
+    if isinstance(failure, RequestError):
+        return failure.message
+    reference = new_id("ref")
+    log.error("A turn failed (reference %s)", reference, exc_info=failure)
+    return f"The agent failed (reference {reference})"
+
+
+def _is_json(memory: object) -> bool:
+    try:
+        msgspec.json.encode(memory)
+    except (TypeError, ValueError, RecursionError):
+        log.exception("What the agent wants to remember cannot be stored")
+        return False
+    return True

@@ -1,6 +1,6 @@
 """A session as one file: Markdown or a page for people, JSON to be read again; secrets taken out.
 
-Everything here is pure: it makes text of passages and values, piece by piece, so that a long session needs little
+Everything here is pure: it makes text of entries and values, piece by piece, so that a long session needs little
 memory. Where sessions come from and where the file goes is the caller's business.
 """
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """Writes a session, piece by piece. Whether secrets are taken out of it is decided before it comes here."""
+    """Writes a session piece by piece. Secrets are taken out before, by `redact`."""
 
     def opening(self, info: SessionInfo, state: SessionState) -> str:
-        """Write what comes before the conversation."""
+        """Return what comes before the conversation."""
         ...
 
     def entry(self, entry: Entry) -> str:
-        """Write an entry."""
+        """Return an entry as it is written."""
         ...
 
     def closing(self, redacted: int) -> str:
-        """Write what comes after the conversation; so many secrets were taken out."""
+        """Return what comes after the conversation. `redacted` is how many secrets were taken out."""
         ...

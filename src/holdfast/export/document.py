@@ -1,18 +1,20 @@
 """A session as JSON: everything there is, to be read again by `read_document`.
 
 The history is a list of updates in the shape of the newest protocol version; read in order and folded they make the
-same history. What a user has allowed for ever is written, and is not read again: a file must not give rights.
+same history. What could widen the rights of an agent is written, and is not read again (P13): a file must not give
+rights that its user never gave here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from holdfast.errors import InvalidParams, UsageError
 from holdfast.export import times
 from holdfast.model import History, SessionInfo, SessionState, check_update, checked_roots, event_from
+from holdfast.model.kinds import REMEMBERED
 from holdfast.view.safe_text import safe_json
 
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ VERSION = 1
 _encode = msgspec.json.Encoder().encode
 
 
-class About(msgspec.Struct, rename="camel"):
-    """What is known of a session, in the words of the protocol."""
+class SessionSummary(msgspec.Struct, rename="camel"):
+    """What a list shows of a session, in the words of the protocol."""
 
     session_id: str
     cwd: str
@@ -37,6 +39,8 @@ class About(msgspec.Struct, rename="camel"):
     additional_directories: list[str] = []
     archived: bool = False
     message_count: int = 0
+    agent: str = ""
+    """The agent it belongs to; a session that is imported belongs to none, until an agent is prompted in it."""
 
 
 class _Kind(msgspec.Struct):
@@ -45,14 +49,14 @@ class _Kind(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    session: About
+    session: SessionSummary
     state: SessionState
     history: list[dict[str, Any]]
 
 
-def about(info: SessionInfo) -> About:
-    """Describe a session."""
-    return About(
+def session_summary(info: SessionInfo) -> SessionSummary:
+    """Return what a list shows of a session, ready to be written as JSON."""
+    return SessionSummary(
         session_id=info.id,
         cwd=info.cwd,
         created_at=times.written(info.created_at),
@@ -61,23 +65,24 @@ def about(info: SessionInfo) -> About:
         additional_directories=list(info.additional),
         archived=info.archived,
         message_count=info.messages,
+        agent=info.agent,
     )
 
 
 class DocumentWriter:
-    """Writes a document, piece by piece."""
+    """Writes a document piece by piece."""
 
     def __init__(self) -> None:
         self._between = "\n"
 
     def opening(self, info: SessionInfo, state: SessionState) -> str:
-        """Write what comes before the history."""
-        members = {"format": FORMAT, "version": VERSION, "session": about(info), "state": state}
-        lines = [f"{_text(name)}: {_text(it)}" for name, it in members.items()]
+        """Return what comes before the history."""
+        members = {"format": FORMAT, "version": VERSION, "session": session_summary(info), "state": state}
+        lines = [f"{_text(name)}: {_text(value)}" for name, value in members.items()]
         return "{\n" + ",\n".join(lines) + ',\n"history": ['
 
     def entry(self, entry: Entry) -> str:
-        """Write an entry."""
+        """Return an entry as it is written."""
         written: list[str] = []
         for update in entry.updates():
             written.append(f"{self._between}{_text(update)}")
@@ -85,12 +90,28 @@ class DocumentWriter:
         return "".join(written)
 
     def closing(self, redacted: int) -> str:
-        """Write what comes after the history."""
+        """Return what comes after the history."""
         return f'\n],\n"redacted": {redacted}\n}}\n'
 
 
-def read_document(data: bytes) -> tuple[SessionInfo, SessionState, History]:
-    """Read a document; `UsageError` says what is wrong with one that cannot be read."""
+class ReadSession(NamedTuple):
+    """A session read from a document."""
+
+    info: SessionInfo
+    state: SessionState
+    history: History
+    cwd: str
+    """The directory that the document names. The session gets another one where the reader says so."""
+    reset: tuple[str, ...]
+    """What the document has and the session has not: `options`, `permissions`, `memory`, `additionalDirectories`."""
+
+
+def read_document(data: bytes, cwd: str) -> ReadSession:
+    """Read a document as a session of the directory `cwd`; raise `UsageError` for one that cannot be read.
+
+    A mode, a remembered permission, another directory or something in an agent's memory could let an agent do what
+    nobody has allowed here, so none of them is taken over (P13).
+    """
     try:
         kind = msgspec.json.decode(data, type=_Kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -106,33 +127,47 @@ def read_document(data: bytes) -> tuple[SessionInfo, SessionState, History]:
     except (ValueError, OverflowError, InvalidParams, RecursionError) as e:
         raise UsageError(f"the file is damaged: {e}") from None
     history = _history(document.history)
-    document.state.permissions = {}
     info = SessionInfo(
         id=document.session.session_id,
-        cwd=path,
-        additional=others,
+        cwd=cwd,
+        additional=(),
         title=document.session.title,
         created_at=min(created, updated),
         updated_at=updated,
         archived=document.session.archived,
-        messages=sum(it.entity in ("user_message", "agent_message") for it in history),
+        messages=sum(entry.entity in ("user_message", "agent_message") for entry in history),
     )
-    return info, document.state, history
+    state = document.state
+    lost = {
+        "options": state.options,
+        "permissions": state.permissions,
+        "memory": state.memory,
+        "additionalDirectories": others,
+    }
+    kept = SessionState(
+        latest={kind: update for kind, update in state.latest.items() if kind == "usage_update"},
+        title_by=state.title_by,
+        forked_from=state.forked_from,
+        interrupted=state.interrupted,
+    )
+    return ReadSession(info, kept, history, path, tuple(name for name, value in lost.items() if value))
 
 
 def _history(updates: list[dict[str, Any]]) -> History:
     history = History()
     for number, update in enumerate(updates, start=1):
+        if update.get("sessionUpdate") == REMEMBERED:
+            continue
         try:
             check_update(update)
             history.apply(event_from(update))
-        except (UsageError, KeyError, TypeError, AttributeError, ValueError) as e:
+        except UsageError as e:
             raise UsageError(f"the file is damaged: update {number} of its history: {e}") from None
     return history
 
 
 def encoded(entry: Entry) -> Iterator[bytes]:
-    """Encode an entry, to compare it with another."""
+    """Yield the updates of an entry, encoded, to compare it with another."""
     return map(_encode, entry.updates())
 
 

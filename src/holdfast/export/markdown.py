@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class MarkdownWriter:
-    """Writes a Markdown file, part by part."""
+    """Writes a Markdown file, piece by piece."""
 
     def opening(self, info: SessionInfo, state: SessionState) -> str:
-        """Write what comes before the transcript."""
+        """Return what comes before the transcript."""
         del state
         lines = [
             f"# {inline(info.title or 'A session without a title')}",
@@ -29,9 +29,9 @@ class MarkdownWriter:
         return "\n".join(lines)
 
     def entry(self, entry: Entry) -> str:
-        """Write an entry."""
+        """Return an entry as it is written."""
         return f"\n{markdown_view(view_entry(entry))}\n"
 
     def closing(self, redacted: int) -> str:
-        """Write what comes after the transcript."""
+        """Return what comes after the transcript."""
         return f"\n---\n\nSecrets taken out of this file: {redacted}\n" if redacted else ""

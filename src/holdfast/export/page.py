@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from holdfast.view.entries import EntryView, Part
 
 MAX_MARKDOWN = 100_000
-"""Longer texts are shown as they are: there is no telling how long it takes to make something of them."""
+"""Longer texts are shown as plain text: to parse them could take very long."""
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _WEB = re.compile(r"(?i)(?:https?://|mailto:)")
 
 _FOLDED = frozenset({"thought", "tool", "terminal", "other"})
-"""What is shown when it is asked for."""
+"""Roles whose entries are folded until the reader opens them."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
 
@@ -61,7 +61,7 @@ class _Markdown(MarkdownIt):
 
 
 class PageWriter:
-    """Writes a page, part by part."""
+    """Writes a page, piece by piece."""
 
     _markdown: ClassVar[_Markdown] = _Markdown()
 
@@ -69,7 +69,7 @@ class PageWriter:
         self._number = 0
 
     def opening(self, info: SessionInfo, state: SessionState) -> str:
-        """Write what comes before the transcript."""
+        """Return what comes before the transcript."""
         del state
         title = _line(info.title or "A session without a title")
         dates = f"{times.written(info.created_at)[:16]}Z to {times.written(info.updated_at)[:16]}Z".replace("T", " ")
@@ -83,12 +83,12 @@ class PageWriter:
         )
 
     def entry(self, entry: Entry) -> str:
-        """Write an entry."""
+        """Return an entry as it is written."""
         self._number += 1
         return self._article(view_entry(entry))
 
     def closing(self, redacted: int) -> str:
-        """Write what comes after the transcript."""
+        """Return what comes after the transcript."""
         said = f"<footer><p>Secrets taken out of this page: {redacted}</p></footer>\n" if redacted else ""
         return f"</main>\n{said}</body>\n</html>\n"
 

@@ -1,8 +1,36 @@
-"""How a history lies on disk: entries as lines with marks, lines in segments.
+"""How a history lies on disk: entries as lines with marks, lines in segments, running turns as records in a log.
 
 Every store writes histories this way. What is stored where, and how it is found again, is the business of each store.
 """
 
-from holdfast.format.lines import Line, event_in, fold, lines_of, messages_in, searchable, stored, updates_in
+from holdfast.format.lines import (
+    Line,
+    event_in,
+    fold,
+    lines_of,
+    messages_in,
+    searchable,
+    stored,
+    updates_in,
+    with_texts,
+)
 
-__all__ = ["Line", "event_in", "fold", "lines_of", "messages_in", "searchable", "stored", "updates_in"]
+FORMAT = 2
+"""The number of the format this version writes; an older Holdfast refuses a store with a higher one.
+
+1 had no checksums, and wrote the log of a turn as bare lines, in a file for each turn. Segments and logs from then
+are still read.
+"""
+
+__all__ = [
+    "FORMAT",
+    "Line",
+    "event_in",
+    "fold",
+    "lines_of",
+    "messages_in",
+    "searchable",
+    "stored",
+    "updates_in",
+    "with_texts",
+]

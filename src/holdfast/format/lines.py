@@ -22,7 +22,7 @@ from holdfast.model.kinds import DAMAGED
 from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from holdfast.model.events import Event, Update
     from holdfast.model.history import Entry
@@ -76,7 +76,7 @@ def stored(update: Update) -> bytes:
 
 
 def updates_in(block: bytes) -> bytes:
-    """Give the updates of a block of lines, one a line, without marks."""
+    """Return the updates of a block of lines, one a line, without marks."""
     block = block.replace(CALL, b"_update").replace(OTHER, b"")
     return block.replace(CLOSE, b"]").replace(OPEN, b'","content":[')
 
@@ -106,13 +106,31 @@ def event_in(line: bytes) -> Event:
     return event_from(update, encoded)
 
 
+def with_texts(bodies: Sequence[bytes]) -> list[Line]:
+    """Return stored lines with what a search should find in them, the first line of each entry with all of its text."""
+    lines: list[Line] = []
+    start, identity = 0, ("", "")
+    for at, body in enumerate(bodies):
+        event = event_in(body)
+        if at > start and event.key and (event.rule.entity, event.key) == identity:
+            continue
+        lines += _entry_lines(bodies[start:at])
+        start, identity = at, (event.rule.entity, event.key)
+    return lines + _entry_lines(bodies[start:])
+
+
+def _entry_lines(bodies: Sequence[bytes]) -> list[Line]:
+    texts = [searchable(bodies)] + [""] * (len(bodies) - 1)
+    return [Line(body, text) for body, text in zip(bodies, texts, strict=False)]
+
+
 def searchable(lines: Iterable[bytes]) -> str:
-    """Say what a search should find in the stored lines of an entry: what was said, or the title of a tool call."""
+    """Return what a search should find in the stored lines of an entry: what was said, or the title of a tool call."""
     return next((searchable_text(entry) for entry in fold(lines)), "")
 
 
 def searchable_text(entry: Entry) -> str:
-    """Say what a search should find in an entry."""
+    """Return what a search should find in an entry."""
     if entry.entity == "tool_call_update":
         return str(entry.members.get("title") or "")
     return entry.text() if entry.entity in ("user_message", "agent_message", "session_message") else ""

@@ -5,6 +5,7 @@ terminals…) in the order of their first appearance; `RULES` says how each kind
 the newest protocol version's updates, a superset: what a surface does not know survives untouched.
 """
 
+from holdfast.model.agents import AgentDescription, AuthMethod, ClientInfo
 from holdfast.model.asks import (
     ALLOW_OR_REJECT,
     Answer,
@@ -15,25 +16,44 @@ from holdfast.model.asks import (
     Question,
 )
 from holdfast.model.checks import check_update, checked_event, checked_stop_reason
-from holdfast.model.content import checked_prompt
+from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_prompt
 from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, TurnTrigger, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
-from holdfast.model.sessions import ArchiveFilter, Page, SessionInfo, SessionState, checked_roots, title_from
+from holdfast.model.sessions import (
+    LOCAL,
+    UNBOUND,
+    ArchiveFilter,
+    Page,
+    Scope,
+    SessionInfo,
+    SessionState,
+    checked_cwd,
+    checked_roots,
+    forked,
+    normal_path,
+    title_from,
+)
+from holdfast.model.splitting import shortened_update, split_update
 from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, ToolKind, ToolStatus
 
 __all__ = [
     "ALLOW_OR_REJECT",
     "FINAL_STATUSES",
+    "LOCAL",
     "RULES",
     "TOOL_KINDS",
+    "UNBOUND",
+    "AgentDescription",
     "Answer",
     "ArchiveFilter",
+    "AuthMethod",
     "Choice",
     "ChoiceGroup",
+    "ClientInfo",
     "Elicitation",
     "ElicitationAnswer",
     "Entry",
@@ -48,9 +68,11 @@ __all__ = [
     "Phase",
     "Question",
     "Rule",
+    "Scope",
     "SessionInfo",
     "SessionState",
     "StopReason",
+    "SystemPrompt",
     "Terminal",
     "ToolKind",
     "ToolStatus",
@@ -58,19 +80,25 @@ __all__ = [
     "TurnTrigger",
     "Update",
     "check_update",
+    "checked_cwd",
     "checked_event",
     "checked_prompt",
     "checked_roots",
     "checked_stop_reason",
+    "checked_system_prompt",
     "checked_value",
     "event_from",
+    "forked",
     "in_one_line",
     "is_object",
     "latest",
     "new_id",
     "new_session_id",
     "next_phase",
+    "normal_path",
     "options_update",
+    "shortened_update",
+    "split_update",
     "text_event",
     "title_from",
     "without_lone_surrogates",

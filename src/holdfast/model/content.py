@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -61,6 +61,38 @@ Block = Text | ResourceLink | Image | Audio | EmbeddedResource
 
 ALWAYS = frozenset({"text", "resource_link"})
 """What every agent accepts in a prompt."""
+
+
+class SystemPrompt(NamedTuple):
+    """Instructions that a client gives to the agent's model: added to the agent's own, or in their place."""
+
+    mode: Literal["append", "override"]
+    text: str
+
+
+class _SystemPrompt(msgspec.Struct):
+    mode: str
+    content: list[Text]
+
+
+def checked_system_prompt(wire: Any, accepts: Collection[str]) -> SystemPrompt | None:
+    """Check the system prompt that a client names; raise `InvalidParams` for one the agent has not offered to take."""
+    if wire is None:
+        return None
+    if "system_prompt" not in accepts:
+        raise InvalidParams("This agent takes no system prompt")
+    try:
+        prompt = msgspec.convert(wire, _SystemPrompt)
+    except msgspec.ValidationError as e:
+        raise InvalidParams(f"The system prompt is not valid: {e}") from None
+    text = "\n".join(block.text for block in prompt.content)
+    if not prompt.content:
+        raise InvalidParams("A system prompt must not be empty")
+    if prompt.mode == "append":
+        return SystemPrompt("append", text)
+    if prompt.mode == "override" and "system_prompt_override" in accepts:
+        return SystemPrompt("override", text)
+    raise InvalidParams(f"This agent does not take a system prompt in mode {prompt.mode[:50]!r}")
 
 
 def checked_prompt(blocks: Sequence[dict[str, Any]], accepts: Collection[str]) -> Sequence[dict[str, Any]]:

@@ -77,6 +77,12 @@ MESSAGE_CHUNKS = frozenset(kind for kind, rule in RULES.items() if kind != rule.
 REMEMBERED = "_holdfast/permission"
 """The kind of a log line that holds a permission answer given for ever. It is not part of the conversation."""
 
+PRIVATE = "_holdfast/private"
+"""The kind of a log line that holds a private entry: no client is ever shown it."""
+
+LOG_ONLY = frozenset({REMEMBERED, PRIVATE})
+"""The kinds that stand only in logs: they are not part of the conversation."""
+
 TURN_END = "_holdfast/turn_end"
 """The kind of the entry that says how a turn ended, where it did not end well: members `reason`, `error`."""
 

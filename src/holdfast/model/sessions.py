@@ -14,6 +14,25 @@ from holdfast.model.options import OptionValue
 ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 
 
+LOCAL = "local"
+"""The principal of everything that is not asked for over a network: the user of this machine."""
+
+UNBOUND = ""
+"""Stands for the agent of a session that belongs to none yet: one stored before sessions had agents (F6)."""
+
+
+class Scope(NamedTuple):
+    """Whose sessions: those of a principal with one agent (and those bound to no agent yet), or with all (F1)."""
+
+    principal: str = LOCAL
+    agent: str | None = None
+    """None stands for all agents; only the principal itself sees them."""
+
+    def covers(self, principal: str, agent: str) -> bool:
+        """Whether a session of that principal and that agent is in it; one bound to no agent is in all (F6)."""
+        return principal == self.principal and (self.agent is None or agent in (self.agent, UNBOUND))
+
+
 class SessionInfo(msgspec.Struct, frozen=True):
     """What a list shows of a session. Times are microseconds since 1970, UTC."""
 
@@ -25,6 +44,9 @@ class SessionInfo(msgspec.Struct, frozen=True):
     updated_at: int
     archived: bool
     messages: int
+    principal: str = LOCAL
+    agent: str = UNBOUND
+    """The name of the agent it belongs to."""
 
 
 class Page(NamedTuple):
@@ -50,6 +72,26 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     forked_from: str | None = None
     interrupted: bool = False
     """Whether the last turn was broken off by the death of its process."""
+    cut_turn: bool = False
+    """Whether it is a fork that ends inside a turn: that turn's private entries are not in it."""
+
+
+def forked(
+    info: SessionInfo, state: SessionState, *, fork_id: str, now: int, agent: str | None = None
+) -> tuple[SessionInfo, SessionState]:
+    """Return what is known of a fork when it is made (B15).
+
+    For another agent it is the conversation alone: what was allowed, set or remembered stays behind (F2).
+    """
+    fork = msgspec.structs.replace(
+        info, id=fork_id, created_at=now, updated_at=now, archived=False, agent=info.agent if agent is None else agent
+    )
+    copied = msgspec.json.decode(msgspec.json.encode(state), type=SessionState)
+    if fork.agent != info.agent:
+        copied = SessionState(title_by=copied.title_by)
+    copied.forked_from = info.id
+    copied.cut_turn = False
+    return fork, copied
 
 
 _UNPAIRED = re.compile("[\ud800-\udfff]")
@@ -69,9 +111,24 @@ def checked_roots(cwd: object, additional: object = ()) -> tuple[str, tuple[str,
     for path in cast("list[object]", additional):
         if not isinstance(path, str) or not _is_absolute(path):
             raise InvalidParams("additionalDirectories must be a list of absolute paths")
-        if path != cwd:
+        if normal_path(path) != normal_path(cwd):
             others[path] = None
-    return cwd, tuple(others)
+    return normal_path(cwd), tuple(others)
+
+
+def normal_path(path: str) -> str:
+    """Return a path without what makes no other directory of it: `//`, `.` and a slash at its end (B10).
+
+    A `..` stays: where it leads depends on links.
+    """
+    if not path.startswith("/"):
+        return path
+    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def checked_cwd(cwd: object) -> str:
+    """Check the working directory that a client names; raise `InvalidParams` where it is no absolute path."""
+    return checked_roots(cwd)[0]
 
 
 def _is_absolute(path: str) -> bool:

@@ -377,14 +377,18 @@ class Peer:
             frame.error.message, size, seen[:HEAD_BYTES], unreadable and _looks_like_message(seen[:HEAD_BYTES])
         )
         if self.on_dropped_line is None:
-            printed = seen.lstrip()[:1] not in (b"{", b"[")  # by a program that knows nothing of us
-            level = logging.INFO if printed else logging.WARNING
+            level = logging.WARNING if dropped.was_message else logging.INFO  # others print what is not for us
             log.log(level, "A line of %d bytes was dropped (%s): %r", size, dropped.reason, dropped.head[:200])
             return
         try:
             self.on_dropped_line(dropped)
         except Exception:
             log.exception("Whoever is told of dropped lines failed")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will arrive."""
+        return self._ended.is_set()
 
     def input_ended(self, reason: ConnectionLost | None) -> None:
         """Note the end of the input; `run` does the rest."""

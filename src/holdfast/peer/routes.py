@@ -18,6 +18,7 @@ Decode: TypeAlias = "Callable[[bytes | Raw], Any] | None"
 """Decodes parameters to the type a handler wants; `None` hands them over as they are."""
 
 Fallback: TypeAlias = "Callable[[Request], Awaitable[object]]"
+NotificationFallback: TypeAlias = "Callable[[str, Raw], Awaitable[None]]"
 
 
 class RequestRoute(NamedTuple):

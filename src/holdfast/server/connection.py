@@ -1,19 +1,31 @@
-"""`Connection`: negotiates the version, then lets the dialect of that version speak."""
+"""`ClientConnection`: negotiates the version and knows who asks, then lets the dialect of that version speak."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.errors import InvalidRequest, UnsupportedVersion
+from holdfast.errors import AuthRequired, InvalidRequest, UnsupportedVersion
+from holdfast.model import LOCAL, ClientInfo, Scope
 from holdfast.peer import Peer, Routes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from holdfast.jsonrpc import Request
+    from holdfast.model import AgentDescription
     from holdfast.peer import PeerLimits
+    from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host
     from holdfast.transport import Transport
+
+
+class _Implementation(msgspec.Struct):
+    """What a client calls itself."""
+
+    name: str | None = None
+    version: str | None = None
 
 
 class _Initialize(msgspec.Struct, rename="camel"):
@@ -21,34 +33,44 @@ class _Initialize(msgspec.Struct, rename="camel"):
 
     protocol_version: int
     client_capabilities: dict[str, Any] | None = None
+    client_info: _Implementation | None = None
     capabilities: dict[str, Any] | None = None
+    info: _Implementation | None = None
 
 
-class Dialect(Protocol):
-    """One protocol version, bound to one connection."""
+class ClientConnection:
+    """One client's connection to a host: its version, its principal, its login, and the sessions it has open."""
 
-    version: int
-
-    def routes(self) -> Routes:
-        """Give the methods it answers."""
-        ...
-
-    def introduction(self) -> object:
-        """Answer `initialize`."""
-        ...
-
-    def leave(self) -> None:
-        """Stop watching sessions: the client is gone."""
-        ...
-
-
-class Connection:
-    """One client's connection to a host."""
-
-    def __init__(self, host: Host, transport: Transport, *, limits: PeerLimits | None = None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        transport: Transport,
+        *,
+        principal: str = LOCAL,
+        limits: PeerLimits | None = None,
+        is_only: bool = False,
+    ) -> None:
         self.host = host
+        self.principal = principal
+        self.is_only = is_only
+        """Whether the host ends with it: its turns are then cancelled, otherwise they go on without it."""
         self.peer = Peer(transport, self._first_routes(), limits=limits)
+        self.info = ClientInfo(protocol=0)
+        """What the client said about itself."""
+        self.logged_in = False
+        self._description: AgentDescription | None = None
         self._dialect: Dialect | None = None
+
+    @property
+    def description(self) -> AgentDescription:
+        """What the agent says about itself to this client."""
+        assert self._description is not None, "nothing is asked before initialize"
+        return self._description
+
+    @property
+    def scope(self) -> Scope:
+        """Whose sessions this client may see (F1)."""
+        return Scope(self.principal, self.description.name)
 
     async def run(self) -> None:
         """Serve until the client is gone."""
@@ -57,6 +79,36 @@ class Connection:
         finally:
             if self._dialect is not None:
                 self._dialect.leave()
+
+    # Logging in: each connection by itself (C12)
+
+    async def log_in(self, method_id: str) -> None:
+        """Log in by one of the agent's methods."""
+        await self.host.port.log_in(method_id)
+        self.logged_in = True
+
+    async def log_out(self) -> None:
+        """Log out."""
+        self.logged_in = False
+        await self.host.port.log_out()
+
+    def check_login(self) -> None:
+        """Raise `AuthRequired` before what may not be done without a login."""
+        if self.description.auth_required and not self.logged_in:
+            methods = [method.id for method in self.description.auth_methods]
+            raise AuthRequired("Log in first", {"methods": methods})
+
+    # What an agent may use of the client, in no session
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send the client a request and return its result."""
+        return msgspec.json.decode(await self.peer.request(method, params))
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send the client a notification."""
+        self.peer.notify(method, params)
+
+    # Beginning
 
     def _first_routes(self) -> Routes:
         routes = Routes(fallback=_not_yet)
@@ -68,15 +120,17 @@ class Connection:
         if self._dialect is None or self._dialect.version != version:
             if self._dialect is not None:
                 self._dialect.leave()
-            self._dialect = self._speak(version, params)
+            self.info = _client_info(version, params)
+            self._description = await self.host.port.describe(self.info)
+            self._dialect = self._speak(version)
             routes = self._dialect.routes()
             routes.request("initialize", self._initialize, _Initialize, ordered=True)  # some send it twice (A6)
             self.peer.routes = routes
-        return self._dialect.introduction()
+        return self._dialect.initialized()
 
     def _negotiate(self, asked: int) -> int:
         """Choose the highest version that both sides speak (A7, A8)."""
-        spoken = [it for it in self.host.versions if it <= asked]
+        spoken = [version for version in self.host.versions if version <= asked]
         if spoken:
             return max(spoken)
         if self.host.versions == (2,) or asked < 1:
@@ -86,15 +140,21 @@ class Connection:
             )
         return 1
 
-    def _speak(self, version: int, params: _Initialize) -> Dialect:
+    def _speak(self, version: int) -> Dialect:
         # Only the version that is spoken is loaded.
         if version == 1:
             from holdfast.server.v1 import Version1  # noqa: PLC0415
 
-            return Version1(self.host, self.peer, params.client_capabilities or {})
+            return Version1(self)
         from holdfast.server.v2 import Version2  # noqa: PLC0415
 
-        return Version2(self.host, self.peer, params.capabilities or {})
+        return Version2(self)
+
+
+def _client_info(version: int, params: _Initialize) -> ClientInfo:
+    capabilities = params.client_capabilities if version == 1 else params.capabilities
+    named = (params.client_info if version == 1 else params.info) or _Implementation()
+    return ClientInfo(protocol=version, capabilities=capabilities or {}, name=named.name, version=named.version)
 
 
 async def _not_yet(request: Request) -> object:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from holdfast.peer import PeerLimits
-from holdfast.server.connection import Connection
+from holdfast.server.connection import ClientConnection
 from holdfast.transport import open_stdio
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def serve_stdio(host: Host) -> None:
     Whatever has not ended then within its time ends with the process: what was said is in the logs of its turns, and
     our children are under guard.
     """
-    await Connection(host, open_stdio(), limits=LIMITS).run()
+    await ClientConnection(host, open_stdio(), limits=LIMITS, is_only=True).run()
     ending = asyncio.get_running_loop().create_task(host.shut_down(GRACE), name="shut down")
     await asyncio.wait({ending}, timeout=REST)
     if not ending.done():

@@ -12,13 +12,13 @@ import msgspec
 
 from holdfast.format import event_in, fold, updates_in
 from holdfast.model import RULES, Fold, is_object
-from holdfast.model.kinds import OPAQUE, REMEMBERED
+from holdfast.model.kinds import LOG_ONLY, OPAQUE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from holdfast.model import Entry
-    from holdfast.store.port import Seen, Store
+    from holdfast.store.port import Library, Snapshot
 
 _Identity: TypeAlias = tuple[str, str]
 
@@ -48,14 +48,17 @@ class Numbered(NamedTuple):
     entry: Entry
 
 
-async def read_entries(store: Store, seen: Seen, *, last: int | None = None) -> AsyncIterator[Numbered]:
-    """Read the entries of a session, what its unfinished turn has said so far too; all of them, or the last so many."""
-    tail = _tail(seen)
+async def read_entries(library: Library, snapshot: Snapshot, *, last: int | None = None) -> AsyncIterator[Numbered]:
+    """Read the entries of a session, what its unsealed turn has said so far too; all of them, or the last so many.
+
+    Where something stored is damaged an entry of kind ``_holdfast/damaged`` stands in its place (P11).
+    """
+    tail = _tail(snapshot)
     overview = _Overview()
-    async for line in _lines(store, seen, tail):
+    async for line in _lines(library, snapshot, tail):
         overview.note(line)
     reading = _Reading(overview, 1 if last is None else overview.total - last + 1)
-    async for line in _lines(store, seen, tail):
+    async for line in _lines(library, snapshot, tail):
         if (found := reading.take(line)) is not None:
             yield found
     if (found := reading.end()) is not None:
@@ -159,10 +162,10 @@ def _about(line: bytes) -> tuple[Fold, _Identity]:
     return rule.fold, (rule.entity, str(getattr(head, rule.key)) if rule.key else "")
 
 
-async def _lines(store: Store, seen: Seen, tail: list[bytes]) -> AsyncIterator[bytes]:
-    record = seen.record
+async def _lines(library: Library, snapshot: Snapshot, tail: list[bytes]) -> AsyncIterator[bytes]:
+    record = snapshot.record
     if record.lines:
-        async for blocks in store.read(record.info.id, record.lines):
+        async for blocks in library.read(record.info.id, 0, record.lines, damaged="mark"):
             for block in blocks:
                 for line in updates_in(block).split(b"\n"):
                     yield line
@@ -170,9 +173,9 @@ async def _lines(store: Store, seen: Seen, tail: list[bytes]) -> AsyncIterator[b
         yield line
 
 
-def _tail(seen: Seen) -> list[bytes]:
-    """Fold what an unfinished turn has said: it may have come in many small pieces."""
-    if seen.unfinished is None:
+def _tail(snapshot: Snapshot) -> list[bytes]:
+    """Fold what an unsealed turn has said: it may have come in many small pieces."""
+    if snapshot.unsealed is None:
         return []
-    said = [line for line in seen.unfinished.lines if event_in(line).kind != REMEMBERED]
-    return [msgspec.json.encode(it) for it in fold(said, complete=False).updates()]
+    said = [line for line in snapshot.unsealed.lines if event_in(line).kind not in LOG_ONLY]
+    return [msgspec.json.encode(update) for update in fold(said, complete=False).updates()]

@@ -1,13 +1,13 @@
-"""The persistence port: what the engine asks of a store, and what a store promises.
+"""The persistence ports: `Store` is what the engine asks for, `Library` what people and upkeep ask for.
 
-Whatever a method has returned is on disk for good (P2); `TurnLog.append` alone promises less: what it has taken
-survives the death of the process, not that of the machine (P1). Every write names a claim, and a claim that another
-process has outdated is refused (P4).
+What a method has returned is on disk for good (P2). `TurnLog.append` alone promises less: what is *kept* survives the
+death of the process, not that of the machine (P1). Every write names a claim, and a claim that another process has
+outdated is refused (P4). `holdfast.store.address` opens the store that an address names.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -15,15 +15,15 @@ from msgspec import UNSET, UnsetType
 from holdfast.model import SessionInfo, SessionState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from holdfast.format import Line
-    from holdfast.model import ArchiveFilter, Page
+    from holdfast.model import ArchiveFilter, Page, Scope
     from holdfast.store.reports import Finding, Size, Stats
 
 
 class Claim(NamedTuple):
-    """The right to write a session, until somebody takes it over."""
+    """The right to write a session, until another process takes it over."""
 
     session: str
     epoch: int
@@ -40,33 +40,37 @@ class Record(NamedTuple):
     """The epoch of the claim that holds now."""
 
 
-class Broken(NamedTuple):
-    """A turn whose process died: what had been accepted and what had been said, to be folded and sealed."""
+class UnsealedTurn(NamedTuple):
+    """A turn that was begun and not sealed: what was accepted, and what was said so far."""
 
     lines: list[bytes]
+    running_in: str | None = None
+    """The process it runs in, in words; None where that process died, and the turn with it."""
 
 
 class Claimed(NamedTuple):
-    """What one gets with a claim."""
+    """What one gets with a claim; `broken` is the turn that its last writer left unsealed."""
 
     claim: Claim
     record: Record
-    broken: Broken | None
+    broken: UnsealedTurn | None
 
 
-class Unfinished(NamedTuple):
-    """A turn that is not sealed yet: what had been accepted and what was said so far."""
-
-    lines: list[bytes]
-    where: str | None
-    """Where it runs, in words; None where its process died, and the turn with it."""
-
-
-class Seen(NamedTuple):
-    """A session as somebody sees it who only looks."""
+class Snapshot(NamedTuple):
+    """A session as it is now, for readers: nobody is disturbed by taking one."""
 
     record: Record
-    unfinished: Unfinished | None
+    unsealed: UnsealedTurn | None
+
+
+class Forked(NamedTuple):
+    """A fork that was made."""
+
+    claim: Claim
+    lines: int
+    """How many lines its history has."""
+    cut_turn: bool
+    """Whether it ends inside a turn; the private entries of that turn are not in it."""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +80,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     title: str | UnsetType | None = UNSET
     archived: bool | UnsetType = UNSET
     additional: tuple[str, ...] | UnsetType = UNSET
+    agent: str | UnsetType = UNSET
+    """The agent it belongs to from now on (F6: the first prompt binds a session that belongs to none)."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -89,38 +95,36 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class TurnLog(Protocol):
-    """The events of a turn while it runs."""
+    """The events of a turn, or of the time between two turns, until they are sealed."""
 
-    def append(self, lines: bytes) -> None:
-        """Keep encoded events, a newline after each. Fast enough to be called from the event loop."""
+    def append(self, lines: bytes) -> Awaitable[None] | None:
+        """Keep encoded events, a newline after each. Called from the event loop.
+
+        Return None where they are kept already, or something that completes when they are. Raise `StoreError` where
+        they cannot be kept: nothing of them is then. What is appended later is never kept earlier.
+        """
         ...
 
     async def sync(self) -> None:
-        """Make what was appended so far survive the death of the machine too."""
+        """Make what was appended so far durable."""
         ...
 
 
 class Store(Protocol):
-    """Keeps sessions."""
+    """What the engine needs."""
 
     async def create(self, info: SessionInfo, state: SessionState) -> Claim:
         """Add a session, claimed."""
         ...
 
     async def get(self, session: str) -> Record:
-        """Look a session up; `SessionNotFound` if there is none."""
+        """Look a session up; raise `SessionNotFound` if there is none."""
         ...
 
-    async def look(self, session: str) -> Seen:
-        """Look a session up, and what its turn has said so far if it is in one; nobody is disturbed by it."""
-        ...
-
-    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
-        """Find the sessions whose ids begin so, those that never got a prompt too, in the order of their ids."""
-        ...
-
-    async def list(self, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int) -> Page:
-        """List the sessions that ever got a prompt, newest activity first (B4, B5)."""
+    async def list(
+        self, scope: Scope, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int
+    ) -> Page:
+        """List the sessions of a scope that ever got a prompt, newest activity first (B4, B5)."""
         ...
 
     async def claim(self, session: str) -> Claimed:
@@ -132,22 +136,30 @@ class Store(Protocol):
         ...
 
     async def release(self, claim: Claim) -> None:
-        """Stop being the writer, so that nobody has to wonder who is.
+        """Stop being the writer. A turn that could not be sealed is left, broken, to the next claim."""
+        ...
 
-        A turn that was begun and could not be sealed is left, broken, to whoever claims the session next.
+    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True) -> TurnLog:
+        """Open the log of a turn with what was accepted, as a prompt.
+
+        Without `activity` it is the log of what happens between two turns: the session's last activity stays what it
+        was, and one that never got a prompt stays out of lists.
         """
         ...
 
-    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes) -> TurnLog:
-        """Begin a turn with what was accepted, as a prompt."""
-        ...
-
     async def seal(
-        self, claim: Claim, lines: Sequence[Line], changes: Changes, *, messages: int, late: bool = False
+        self,
+        claim: Claim,
+        lines: Sequence[Line],
+        changes: Changes,
+        *,
+        messages: int,
+        private: Sequence[bytes] = (),
+        activity: bool = True,
     ) -> None:
-        """End the turn: put its entries behind the history and forget its log. `messages` were added by it.
+        """Put the entries of the open log behind the history, its private entries beside it, and empty the log.
 
-        A turn that is sealed `late` had ended before: the session's last activity stays what it was (B10).
+        `messages` of the entries are messages. Without `activity` the session's last activity stays what it was (B10).
         """
         ...
 
@@ -155,7 +167,81 @@ class Store(Protocol):
         """Change what is known of a session besides its conversation. Its last activity stays what it was."""
         ...
 
-    async def amend(
+    def read(self, session: str, start: int, end: int) -> AsyncIterator[list[bytes]]:
+        """Read the lines `start` to `end` of the history: blocks of lines joined by newlines, a few at a time.
+
+        A reader that reads while the session goes on says how many lines there were when it began, and sees those.
+        Raise `StoreDamaged` at the first line that cannot be read (P11).
+        """
+        ...
+
+    async def read_private(self, session: str) -> list[bytes]:
+        """Read the private entries of a session, in order."""
+        ...
+
+    async def fork(
+        self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
+    ) -> Forked:
+        """Add a session that begins with another's history, up to and with the entry of that key or all of it.
+
+        Then come `lines`, which the other session does not have yet. Private entries come along where the whole of
+        their turn does and `info` names the same agent. Where `up_to` names no message or tool call: `InvalidParams`.
+        """
+        ...
+
+    async def delete(self, session: str) -> None:
+        """Remove a session; its forks stay whole. One that is not there is removed already."""
+        ...
+
+    async def prune(self, before: int) -> int:
+        """Delete the sessions whose last activity is older than that and that nobody uses; return how many."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is in hand and let go."""
+        ...
+
+
+class Library(Protocol):
+    """What people and upkeep need: sessions of all agents, whoever writes them."""
+
+    async def get(self, session: str) -> Record:
+        """Look a session up; raise `SessionNotFound` if there is none."""
+        ...
+
+    async def snapshot(self, session: str) -> Snapshot:
+        """Look a session up, and what its unsealed turn has said so far."""
+        ...
+
+    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
+        """Find the sessions whose ids begin so, those that never got a prompt too, in the order of their ids."""
+        ...
+
+    async def list(
+        self, scope: Scope, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int
+    ) -> Page:
+        """List the sessions of a scope that ever got a prompt, newest activity first."""
+        ...
+
+    async def agents(self, principal: str) -> list[str]:
+        """Name the agents that a principal has sessions of, in alphabetical order."""
+        ...
+
+    async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
+        """Find words in titles, messages and titles of tool calls, newest first."""
+        ...
+
+    def read(
+        self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
+    ) -> AsyncIterator[list[bytes]]:
+        """Read a part of a history; see `Store.read`.
+
+        With ``damaged="mark"`` an entry of kind ``_holdfast/damaged`` stands where something cannot be read: `lines`
+        says how many lines that were, `firstLine` how many are before them.
+        """
+        ...
+
+    async def edit(
         self, session: str, *, title: str | UnsetType | None = UNSET, archived: bool | UnsetType = UNSET
     ) -> None:
         """Change for the user what no turn depends on, whoever is the writer of the session, and leave it to them.
@@ -164,19 +250,11 @@ class Store(Protocol):
         """
         ...
 
-    def read(self, session: str, lines: int) -> AsyncIterator[list[bytes]]:
-        """Read the first so many lines of the history: blocks of lines joined by newlines, a few blocks at a time.
+    async def hand_over(self, session: str, agent: str) -> None:
+        """Let a session belong to another agent (F2).
 
-        Whoever reads while the session goes on says how many lines there were when it began, and sees those.
-        """
-        ...
-
-    async def fork(
-        self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
-    ) -> Claim:
-        """Add a session that begins with another's history, up to and with the entry of that key or all of it.
-
-        Then come `lines`, which the other session does not have yet.
+        The history stays and says so at its end; answers given for ever, state and private entries are removed. Raise
+        `SessionBusy` while a turn runs, or where one broke and is not sealed yet; a live writer loses its claim.
         """
         ...
 
@@ -185,15 +263,7 @@ class Store(Protocol):
         ...
 
     async def delete(self, session: str) -> None:
-        """Remove a session; its forks stay whole. One that is not there is removed already."""
-        ...
-
-    async def search(self, words: str, *, cwd: str | None, limit: int) -> list[Hit]:
-        """Find words in titles, messages and titles of tool calls, newest first."""
-        ...
-
-    async def prune(self, before: int) -> int:
-        """Delete the sessions whose last activity is older than that and that nobody uses; say how many."""
+        """Remove a session; see `Store.delete`."""
         ...
 
     async def vacuum(self) -> None:
@@ -213,9 +283,13 @@ class Store(Protocol):
         ...
 
     async def repair(self, finding: Finding) -> str:
-        """Put right what a finding says can be put right, without losing anything; say what was done."""
+        """Put right what a finding says can be put right, without losing anything; return what was done."""
         ...
 
     async def close(self) -> None:
         """Finish what is in hand and let go."""
         ...
+
+
+class SessionStore(Library, Store, Protocol):
+    """A store for both."""

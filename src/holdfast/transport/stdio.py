@@ -83,9 +83,9 @@ def _own_output() -> int:
 
 def _widen(fd: int) -> None:
     """Enlarge a pipe's buffer, so that a long history is not handed over in small pieces."""
-    assert sys.platform == "linux"
-    with suppress(AttributeError, OSError):  # a pipe is not enlarged for whoever has much already
+    if sys.platform == "linux":
         import fcntl  # noqa: PLC0415  (there is none on Windows)
 
-        if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < PIPE_BYTES:
-            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        with suppress(OSError):  # refused to whoever has much already
+            if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < PIPE_BYTES:
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)

@@ -45,9 +45,9 @@ class Call:
     locations: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     whole: bool = False
-    """Whether it is shown to its last line."""
+    """Whether all of it is to be shown, to its last line."""
     exit_status: str = ""
-    """How the command it ran has failed, if it ran one and that failed."""
+    """How the command that it ran has failed; empty where none did."""
 
 
 @dataclass(frozen=True, slots=True)

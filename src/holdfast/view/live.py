@@ -255,14 +255,6 @@ def _notice(update: Update) -> Note:
     return Note(str(update.get("title") or ""), str(update.get("description") or ""), tone)
 
 
-def _error_text(error: Any) -> Any:
-    """Return the message of an error, and the reason that many agents give in its data."""
-    if not is_object(error):
-        return error
-    message, reason = str(error.get("message") or ""), reason_in(error.get("data"))
-    return message if reason in message else f"{message}: {reason}"
-
-
 def _text_of(item: Any) -> str | None:
     """Return the text of a text block, None for any other item."""
     match item:
@@ -270,6 +262,14 @@ def _text_of(item: Any) -> str | None:
             return text
         case _:
             return None
+
+
+def _error_text(error: Any) -> str:
+    """Return the message of an error, and the reason that many agents give in its data."""
+    if not is_object(error):
+        return str(error or "")
+    message, reason = str(error.get("message") or ""), reason_in(error.get("data"))
+    return message if reason in message else f"{message}: {reason}"
 
 
 def _ended(reason: Any, error: Any) -> Iterator[Note]:

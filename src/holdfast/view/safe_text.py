@@ -24,7 +24,7 @@ _UNSAFE = re.compile(f"[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{BIDI}]")
 
 _IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}]")
 
-_ESCAPES = re.compile(
+ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, movements of the cursor
     r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"  # titles, links, strings
     r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
@@ -49,7 +49,7 @@ def safe_json(encoded: bytes) -> str:
 
 def terminal_text(output: bytes) -> str:
     """Return what a terminal showed in the end, without its colours, safe to show."""
-    text = _ESCAPES.sub("", output.decode(errors="replace"))
+    text = ESCAPES.sub("", output.decode(errors="replace"))
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return safe_text(_without_erased(text) if "\x08" in text else text)

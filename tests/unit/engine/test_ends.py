@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import UNSET
 
-from holdfast.engine.ends import closing_events, end_mark, keep_latest, sealable
-from holdfast.engine.forks import given
+from holdfast.engine.engine import finished_part
+from holdfast.engine.journal import closing_events, end_mark, keep_latest, sealed_lines
 from holdfast.format import event_in
 from holdfast.model import History, SessionState, StopReason, TurnEnd, event_from, text_event
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from holdfast.model import Update
 
 
-def said(*updates: Update, complete: bool = True) -> History:
-    history = History(complete=complete)
+def said(*updates: Update, whole: bool = True) -> History:
+    history = History(complete=whole)
     for update in updates:
         history.apply(event_from(update))
     return history
@@ -38,25 +38,25 @@ def terminal(key: str, **members: Any) -> Update:
 @pytest.mark.parametrize("status", ["pending", "in_progress", "paused", "_odd", None])
 def test_a_call_that_is_not_over_is_closed(status: str | None) -> None:
     members = {} if status is None else {"status": status}
-    (event,) = closing_events(said(call("c", title="T", **members)), status="failed", complete=True)
+    (event,) = closing_events(said(call("c", title="T", **members)), status="failed", whole=True)
     assert event.update() == call("c", status="failed")
 
 
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
 def test_a_call_that_is_over_stays_as_it_is(status: str) -> None:
-    assert closing_events(said(call("c", status=status)), status="failed", complete=True) == []
+    assert closing_events(said(call("c", status=status)), status="failed", whole=True) == []
 
 
 def test_a_terminal_is_closed_unless_it_has_exited() -> None:
     history = said(terminal("a"), terminal("b", exitStatus={"exitCode": 0}), terminal("c", exitStatus=None))
-    closed = closing_events(history, status="failed", complete=True)
+    closed = closing_events(history, status="failed", whole=True)
     assert [it.update() for it in closed] == [terminal("a", exitStatus={}), terminal("c", exitStatus={})]
 
 
 def test_a_call_of_an_earlier_turn_is_closed_only_if_this_turn_says_how_it_is() -> None:
     updates = (call("named", title="T"), call("open", status="in_progress"), call("other", kind="read"))
-    history = said(*updates, complete=False)
-    assert [it.key for it in closing_events(history, status="failed", complete=False)] == ["named", "open"]
+    history = said(*updates, whole=False)
+    assert [it.key for it in closing_events(history, status="failed", whole=False)] == ["named", "open"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_is_sealed_has_the_mark_last_and_counts_what_user_and_agent_said() 
         message("u", "user_message"), message("a"), message("t", "agent_thought"), call("c", status="failed")
     )
     state = SessionState()
-    lines, changes, messages = sealable(history, end_mark(TurnEnd("cancelled")), state)
+    lines, changes, messages = sealed_lines(history, end_mark(TurnEnd("cancelled")), state)
     kinds = [event_in(it.body).kind for it in lines]
     assert kinds == ["user_message", "agent_message", "agent_thought", "tool_call_update", "_holdfast/turn_end"]
     assert messages == 2
@@ -110,7 +110,7 @@ def test_a_running_turn_gives_what_stands_before_the_first_that_is_open() -> Non
     user, done, open_ = message("u", "user_message"), call("c", status="completed"), call("o", status="in_progress")
 
     def keys(*updates: Update, up_to: str | None = None) -> tuple[list[str], str | None]:
-        entries, rest = given(said(*updates), up_to)
+        entries, rest = finished_part(said(*updates), up_to)
         return [it.key for it in entries], rest
 
     assert keys() == ([], None)
@@ -129,5 +129,5 @@ def test_a_growing_message_is_given_where_it_is_asked_for() -> None:
     history = History()
     for text in ("a", "b"):
         history.apply(text_event("agent_message_chunk", "m", text))
-    entries, rest = given(history, "m")
+    entries, rest = finished_part(history, "m")
     assert [it.text() for it in entries] == ["ab"] and rest is None

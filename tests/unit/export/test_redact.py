@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.export.redact import Redactor, is_secret_name
+import holdfast
+from holdfast.export.redact import Redactor
+from holdfast.export.secrets import is_secret_name
+from holdfast.model import History, event_from, title_from
 
 A = "a1B2c3D4e5F6g7H8i9J0"
 """Twenty characters, as keys are made of."""
@@ -21,7 +25,9 @@ SECRETS = [
     f"sk-{A}{A}", f"sk-proj-{A}_{A}", f"sk-ant-api03-{A}-{A}", f"sk_live_{A}{A}", f"ghp_{A}{A}", f"gho_{A}{A}",
     f"github_pat_{A}_{A}{A}", f"glpat-{A}", "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE", f"AIza{A}{A[:15]}",
     f"ya29.{A}-{A}", f"xoxb-1234567890-{A}", f"npm_{A}{A[:16]}", f"pypi-{A}{A}{A}", f"hf_{A}{A}", f"gsk_{A}{A}",
-    f"SG.{A}.{A}{A}", f"hvs.{A}{A}", f"dop_v1_{'0af3' * 16}", f"123456789:AA{A}{A}", PEM, JWT,
+    f"SG.{A}.{A}{A}", f"hvs.{A}{A}", f"dop_v1_{'0af3' * 16}", f"123456789:AA{A}{A}", PEM, JWT, f"lin_api_{A}{A}",
+    f"r8_{A}{A[:17]}", f"shpat_{'0af3' * 8}", f"ntn_{A}{A}", f"dapi{'0af3' * 8}", f"abc8Q~{A}{A[:14]}",
+    f"dckr_pat_{A}{A}",
 ]  # fmt: skip
 
 
@@ -72,6 +78,41 @@ def test_a_private_key_that_was_cut_off_is_taken_out_as_far_as_it_goes() -> None
         ("  password: hunter22\n", "  password: [redacted: secret]\n"),
         ("- db.token: abc123", "- db.token: [redacted: secret]"),
         (":password => 'hunter2'", ":password => '[redacted: secret]'"),
+        ("password = hunter22", "password = [redacted: secret]"),
+        ("+db_password = correcthorse", "+db_password = [redacted: secret]"),
+        ("  password: hunter22 # the old one", "  password: [redacted: secret] # the old one"),
+        ("api_token: abc12345   ; prod", "api_token: [redacted: secret]   ; prod"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "aws_secret_access_key = [redacted: secret]"),
+        ("DB_PASS=hunter22", "DB_PASS=[redacted: secret]"),
+        ("password=abc1", "password=[redacted: secret]"),
+        ("STRIPE_KEY=abcdEFGH1234", "STRIPE_KEY=[redacted: secret]"),
+        ("export GH_PAT='abcdEFGH1234'", "export GH_PAT='[redacted: secret]'"),
+        ("machine a.b login me password s3cr3t", "machine a.b login me password [redacted: password]"),
+        ("machine a.b\n\tlogin me\n\tpassword s3cr3t\n", "machine a.b\n\tlogin me\n\tpassword [redacted: password]\n"),
+        ("AccountName=me;AccountKey=a1B2/+==;X=y", "AccountName=me;AccountKey=[redacted: secret];X=y"),
+        ("SharedAccessKey=a1B2c3D4/+=", "SharedAccessKey=[redacted: secret]"),
+        ("?sv=2020&sig=a1B2c3D4e5F6g7H8i9J0%3D&x", "?sv=2020&sig=[redacted: signature]&x"),
+        ('{"auths": {"x": {"auth": "bWU6aHVudGVyMg=="}}}', '{"auths":{"x":{"auth":"[redacted: password]"}}}'),
+        ("_auth=bWU6aHVudGVyMg==", "_auth=[redacted: secret]"),
+        ("//r.example/:_authToken=abc123def", "//r.example/:_authToken=[redacted: secret]"),
+        ("<password>hunter22</password>", "<password>[redacted: secret]</password>"),
+        ('<db:apiKey env="x">\n a b \n</db:apiKey>', '<db:apiKey env="x">\n [redacted: secret] \n</db:apiKey>'),
+        ("sshpass -p hunter2 ssh me@host", "sshpass -p [redacted: password] ssh me@host"),
+        ("sshpass -p'hunter2' ssh me@host", "sshpass -p'[redacted: password]' ssh me@host"),
+        ("mysql -u root -phunter2 db", "mysql -u root -p[redacted: password] db"),
+        ("mysqldump -h x -p'hunter2' db", "mysqldump -h x -p'[redacted: password]' db"),
+        ("redis-cli -h x -a hunter2 ping", "redis-cli -h x -a [redacted: password] ping"),
+        ("mongosh -u me -p hunter2", "mongosh -u me -p [redacted: password]"),
+        ("docker login -u me -p hunter2 r.example", "docker login -u me -p [redacted: password] r.example"),
+        ("openssl rsa -passin pass:hunter2 -in k", "openssl rsa -passin pass:[redacted: password] -in k"),
+        ("\x1b[32mpassword\x1b[0m: \x1b[1mhunter22\x1b[0m", "password: [redacted: secret]"),
+        ("AK\x1b[1mIAIOSFODNN7EXAMPLE", "[redacted: AWS key]"),
+        ("MY_AKIAIOSFODNN7EXAMPLE", "MY_[redacted: AWS key]"),
+        ('{"credentials": {"user": "me", "k": "abc"}}', '{"credentials":{"user":"me","k":"[redacted: secret]"}}'),
+        (
+            '{\n  "password": 123456,\n  "tokens": 1200\n}',
+            '{\n  "password": "[redacted: secret]",\n  "tokens": 1200\n}',
+        ),
     ],
 )
 def test_a_secret_is_known_by_what_stands_before_it_and_that_stays(before: str, after: str) -> None:
@@ -96,6 +137,47 @@ def test_a_secret_is_known_by_what_stands_before_it_and_that_stays(before: str, 
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+ORDINARY = r"""
+commit 3f786850e387550fdab836ed7e6dc881de23001b (HEAD -> fix/token-refresh)
+    Ask for the password again when the token has expired; key-value store: keep keys sorted
+
+$ ls -l ~/.ssh && docker run -p 8080:80 -e MODE=test nginx:1.27 && mysql -P 3306 -h db -p
+-rw------- 1 me me 411 Jan  2 03:04 id_ed25519
+Password:
+Login failed: password incorrect
+sk-SK, en_GB.UTF-8, ghp, AKIA, task-force-2024-planning-document-v1, disk-usage-report-2024-01-02-final
+2024-01-02T03:04:05Z INFO tokens=1200 key=user:42 cache_key=v1-users-42 request_id=7f1f6b8e0c1a4e0a9a3c
+npm notice package-lock.json: "integrity": "sha512-Vz8pWm4aVt0Y1y8xkq3m0e3oW2Vb2mZQ1q4x7l0k9JrT0w9QmZb1n0c8rQ=="
+requests==2.32.3 --hash=sha256:55365417734eb18255590a9ff9eb97e9e1da868d4ccd6402399eaac77c9a4b5e
+https://example.com/a?page=2&sort=key&token_type=bearer  git@github.com:me/repo.git  user@host:/path
+PRIMARY_KEY=order_id_2 CACHE_KEY=v1-abc12345 SSH_KEY=~/.ssh/id_ed25519 PUBLIC_KEY=ssh-ed25519-aaaa1 API_KEY=$API_KEY
+def login(user: str, password: SecretStr, token: str | None = None) -> Token:
+    password = password or getpass("Password: ")
+    token = tokens[i]; secret = get_secret(name); api_key = settings.api_key; passwd = new_passwd
+    return Session(auth=auth, token=next_token, password=db_password, key=lambda item: item.key)
+const { password, confirmPassword } = form; if (password !== confirmPassword) throw new Error("passwords differ")
+headers: {"Authorization": `Bearer ${token}`, "X-Api-Key": process.env.API_KEY}
+<input type="password" name="password"><label for="password">Password</label> <token/> <secret name="x"></secret>
+password: string;  token?: string | null;  "api_key": "<your key>"  password: ${{ secrets.DB_PASSWORD }}
+The password field is required, the token: a string of 40 characters, is not. Secrets: see the vault. key: value
+machine learning needs a password manager; the default login page asks for the password twice
+"""
+"""What developers see all day, with every word that secrets have near them."""
+
+
+@pytest.mark.parametrize("line", ORDINARY.strip().split("\n"))
+def test_ordinary_text_stays_as_it_is(line: str) -> None:
+    assert redacted(line) == line
+
+
+def test_ordinary_files_stay_as_they_are() -> None:
+    assert redacted(ORDINARY) == ORDINARY
+    source = Path(holdfast.__file__).parent
+    texts = {str(file.relative_to(source)): file.read_text() for file in source.rglob("*.py")}
+    changed = [name for name, text in texts.items() if redacted(text) != text]
+    assert changed in ([], ["export/secrets.py"]), "the rules themselves are full of examples"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +215,50 @@ def test_secrets_are_found_wherever_they_are_in_a_value() -> None:
     assert redactor.count == 7
 
 
-parts = st.sampled_from([*SECRETS, "password", "=", ":", " ", "\n", '"', "'", "\\", "token", "Bearer ", "abc123", "$"])
+@pytest.mark.parametrize(
+    ("printed", "clean"),
+    [
+        (b"\x1b[31mpass\x1b[0mword=\x1b[1mhunter22\x1b[0m \xff\r\n", b"password=[redacted: secret] \xff\r\n"),
+        ("é\npassword: hunter22\n".encode("latin-1"), "é\npassword: [redacted: secret]\n".encode("latin-1")),
+        ("PASSWORD=hunter22".encode("utf-16-le"), b"PASSWORD=[redacted: secret]"),
+        (b"\x1b[31mnothing\x1b[0m secret \xff\n", None),
+    ],
+)
+def test_what_a_terminal_printed_is_looked_into_whatever_its_colours_and_encoding(
+    printed: bytes, clean: bytes | None
+) -> None:
+    update = {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": b64encode(printed).decode()}
+    assert b64decode(Redactor().value(update)["data"]) == (printed if clean is None else clean)
+
+
+def test_a_secret_that_came_in_two_chunks_is_found() -> None:
+    history = History()
+    for half in (SECRETS[4][:15], SECRETS[4][15:]):
+        block = {"type": "text", "text": half}
+        chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": block, "_meta": {"n": 1}}
+        history.apply(event_from(chunk))
+    (entry,) = history
+    redactor = Redactor()
+    assert redactor.entry(entry).text() == "[redacted: GitHub token]"
+    assert redactor.count == 1
+
+
+@pytest.mark.parametrize("secret", [f"sk-{A}{A}{A}{A}", JWT, f"github_pat_{A}{A}{A}{A}"])
+def test_half_of_a_key_is_taken_out_of_a_title(secret: str) -> None:
+    title = title_from(secret)
+    assert title is not None and title.endswith("…")
+    assert Redactor().title(title) == "[redacted: secret]"
+    assert Redactor().title("Look at sk-learn…") == "Look at sk-learn…"
+
+
+parts = st.sampled_from(
+    [
+        *SECRETS, "password", "=", ":", " ", "\n", '"', "'", "\\", "token", "Bearer ", "abc123", "$", "machine a ",
+        "login b ", "<password>", "</", "mysql -p", "sshpass -p ", "_auth=", "A_KEY=", "&sig=", "{", "}", "[", "]",
+        "\0", "\x1b[1m", " # ", '{"credentials": {"a": "b"}}', '"auth": "bWU6aHVudGVyMg=="', "AccountKey=",
+        "Cookie: a=",
+    ]
+)  # fmt: skip
 
 
 @settings(max_examples=300, deadline=None)
@@ -150,6 +275,9 @@ def test_to_redact_twice_changes_nothing_more(text: str) -> None:
     [
         "a-", "sk-", "eyJ-", "eyJaaaaaaaa.", "-", " ", "password", "password=", 'password="', "token: ", "bearer ", "://a:",
         "-----BEGIN PRIVATE KEY-----", "curl ", "--a-", "A", "_", "aB", "xoxb-", "a1.", "Cookie: a", "A_", "SG.a-",
+        "machine a ", "machine a login b ", "<password>", "<a:password x>", "mysql -", "mysql ", "redis-cli ", "_auth=",
+        "A_KEY=", "&sig=", "{", "[", '{"a":', "\x1b[", "\x1b[1m", "key-", "a-8Q~", "password = a #", "A_KEY", "\n>",
+        "export password", "--passw", "<x:", "- password: a\n", "\0",
     ],
 )  # fmt: skip
 @pytest.mark.timeout(10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -9,12 +10,14 @@ import pytest
 from msgspec import Raw
 from tests.support.schemas import Schema, definition, definitions
 
+from holdfast.agent.port import AuthorAgent
 from holdfast.demo import agent as demo
-from holdfast.peer import Peer, Routes
-from holdfast.server import Host
+from holdfast.peer import Routes
+from holdfast.server import ClientConnection, Host
 from holdfast.server.connection import _Initialize as Initialize  # pyright: ignore[reportPrivateUsage]
 from holdfast.server.v1 import Version1
 from holdfast.server.v2 import Version2
+from holdfast.transport import memory_pair
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,14 +29,10 @@ OURS = {1: {"session/set_model"}, 2: {"session/load"}}
 """Methods that a schema had once: real clients of version 1 still set models (D4), version 2 had a load (B9)."""
 
 IGNORED = {
-    "session/new": {"systemPrompt"},
-    "session/load": {"systemPrompt"},
-    "session/resume": {"systemPrompt"},
-    "session/fork": {"systemPrompt"},
     "tool_call/cancel": {"sessionId", "toolCallId"},
     "terminal/cancel": {"sessionId", "terminalId"},
 }
-"""What is not read: an agent of ours has its own system prompt, and offers no tool call or terminal to be cancelled."""
+"""What is not read: an agent of ours offers no tool call or terminal to be cancelled."""
 
 TOLERATED = {
     1: {"session/new": {"mcpServers"}, "session/load": {"mcpServers"}},  # B2
@@ -45,8 +44,8 @@ TOLERATED = {
 class Kept(Routes):
     """Routes that remember the shapes of their parameters."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, fallback: Any = None) -> None:
+        super().__init__(fallback)
         self.shapes: dict[str, type[Any]] = {}
 
     def request(
@@ -68,11 +67,13 @@ def version(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def shapes(version: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Any]]:
     """Get the shapes of what a version's methods take."""
-    monkeypatch.setattr(f"holdfast.server.v{version}.Routes", Kept)
-    nobody = cast("Peer", None)
-    host = Host(demo)
-    dialect = Version1(host, nobody, {}) if version == 1 else Version2(host, nobody, {})
-    return cast("Kept", dialect.routes()).shapes
+    monkeypatch.setattr("holdfast.server.dialect.Routes", Kept)
+
+    async def routes() -> Routes:
+        connection = ClientConnection(Host(AuthorAgent(demo)), memory_pair()[0])
+        return (Version1(connection) if version == 1 else Version2(connection)).routes()
+
+    return cast("Kept", asyncio.run(routes())).shapes
 
 
 def official(version: int, method: str) -> Schema | None:
@@ -149,8 +150,8 @@ def test_initialize_reads_its_version_and_the_capabilities_and_nothing_else(vers
     schema = official(version, "initialize")
     assert schema is not None
     shape = fields(Initialize)
-    other = {1: "capabilities", 2: "clientCapabilities"}[version]  # one shape reads both versions
-    assert shape.keys() - {other} == properties(schema).keys() - {"info", "clientInfo", "_meta"}
+    others = {1: {"capabilities", "info"}, 2: {"clientCapabilities", "clientInfo"}}[version]  # one shape reads both
+    assert shape.keys() - others == properties(schema).keys() - {"_meta"}
     assert {name for name, it in shape.items() if it.required} == required(schema) - {"info"}
 
 

@@ -9,19 +9,20 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from holdfast.cli import output
-from holdfast.cli.store_arguments import absolute, find_sessions, on_store, sessions_argument, short_id
+from holdfast.cli.store_arguments import absolute, find_sessions, here, on_store, sessions_argument, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from holdfast.export import Writer
-    from holdfast.model import History, SessionInfo, SessionState
-    from holdfast.store import Store
+    from holdfast.export.document import ReadSession
+    from holdfast.model import SessionInfo
+    from holdfast.store import SessionStore
 
 FORMATS = {"markdown": ".md", "html": ".html", "json": ".json"}
 
@@ -42,7 +43,7 @@ FORMATS = {"markdown": ".md", "html": ".html", "json": ".json"}
 @click.option("--no-redact", is_flag=True, help="Leave passwords, keys and tokens in.")
 @on_store()
 async def export(
-    store: Store,
+    store: SessionStore,
     *,
     sessions: tuple[str, ...],
     as_format: str | None,
@@ -53,30 +54,33 @@ async def export(
 ) -> None:
     """Write SESSIONS as files that need nothing else, one each: Markdown or HTML to read, JSON to import again.
 
-    What looks like a password, a key or a token is taken out, and it is said how many were; look at the file before you
-    share it all the same. JSON has everything that is stored, so that `import` makes the same session of it.
-    --json is short for --format json.
+    What looks like a password, a key or a token is taken out, and it is said how many were. That finds what is usual,
+    not everything: look at the file before you share it. Files can be read by you alone. JSON has everything that is
+    stored, so that `import` makes a session of it again. --json is short for --format json.
     """
     found = await find_sessions(store, sessions)
     named = next((name for name, suffix in FORMATS.items() if target and target.endswith(suffix)), "markdown")
     chosen = as_format or ("json" if as_json else named)
-    for info, path in zip(found, _targets(target, found, chosen), strict=True):
+    for info, path in zip(found, _targets(target, found, chosen, redacts=not no_redact), strict=True):
         with _written(path, force=force) as file:
             count = await _export(store, info, chosen, file, redacts=not no_redact)
         if count:
             said = f"{output.plural(count, 'secret was', 'secrets were')} taken out; --no-redact leaves them in."
             output.tell(f"{short_id(info.id)}: {said}")
         if path is not None:
-            output.tell(f"{short_id(info.id)} is now in {path}")
+            output.tell(f"{short_id(info.id)} is now in {path}{_PRIVATE}")
 
 
-async def _export(store: Store, info: SessionInfo, as_format: str, file: TextIO, *, redacts: bool) -> int:
+_PRIVATE = "; nobody but you can read it" if os.name == "posix" else ""
+
+
+async def _export(store: SessionStore, info: SessionInfo, as_format: str, file: TextIO, *, redacts: bool) -> int:
     """Write a session; return how many secrets were taken out."""
     from holdfast.export.redact import Redactor  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
 
     writer, redactor = _writer(as_format), Redactor()
-    seen = await store.look(info.id)
+    seen = await store.snapshot(info.id)
     about = seen.record.info, seen.record.state
     file.write(writer.opening(*(redactor.session(*about) if redacts else about)))
     with output.working(f"Writing {short_id(info.id)}", seen.record.lines if file is not sys.stdout else None) as done:
@@ -103,16 +107,20 @@ def _writer(as_format: str) -> Writer:
             return MarkdownWriter()
 
 
-def _targets(target: str | None, sessions: list[SessionInfo], as_format: str) -> list[Path | None]:
-    """Return the file of each session; None is stdout."""
+def _targets(
+    target: str | None, sessions: list[SessionInfo], as_format: str, *, redacts: bool
+) -> list[Path] | list[None]:
+    """Return where each session is written; None is stdout. Titles become names of files, without secrets (P10)."""
     from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.export.redact import Redactor  # noqa: PLC0415
 
     path = None if target is None or target == "-" else Path(target)
     if path is not None and path.is_dir():
-        return [path / _file_name(info, as_format) for info in sessions]
+        named = [Redactor().info(info) if redacts else info for info in sessions]
+        return [path / _file_name(info, as_format) for info in named]
     if len(sessions) > 1:
         raise UsageError("name a directory for the files of several sessions: -o DIR")
-    return [path]
+    return [None] if path is None else [path]
 
 
 def _file_name(info: SessionInfo, as_format: str) -> str:
@@ -122,7 +130,7 @@ def _file_name(info: SessionInfo, as_format: str) -> str:
 
 @contextmanager
 def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
-    """Yield a file to write to, which exists once all of it is written, or not at all."""
+    """Open a file to write to, for the user alone. It is there when all of it is written, or not at all."""
     from holdfast.errors import UsageError  # noqa: PLC0415
 
     if target is None:
@@ -135,7 +143,8 @@ def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
         raise UsageError(f"{target} is there already; --force writes over it")
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        private = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(private, "w", encoding="utf-8", newline="\n") as file:
             yield file
         unfinished.replace(target)
     except BaseException:
@@ -149,44 +158,57 @@ def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
     "--cwd",
     metavar="DIR",
     callback=absolute,
-    help="The directory the sessions belong to (default: the one in the file).",
+    help="The directory that the sessions shall belong to (default: the current one).",
 )
 @on_store(makes=True)
-async def import_(store: Store, *, files: tuple[str, ...], cwd: str | None, as_json: bool) -> int:
+async def import_(store: SessionStore, *, files: tuple[str, ...], cwd: str | None, as_json: bool) -> int:
     """Add sessions from FILES that `export --format json` wrote; `-` is stdin.
 
     A session that is here already, with the same history and title, is left alone. If another one has its id, it gets a
-    new one. What the user had allowed for ever is not taken over: the agent asks again. With --json: {"sessions":
-    [{"file", "sessionId", "result": "imported" | "present" | "renumbered"} or {"file", "error"}, …]}.
+    new one. A file gives no rights: it is imported into the current directory or --cwd, with the default mode and
+    options, without additional directories, without the agent's memory, and the agent asks again for what was allowed
+    for ever. What was reset is said. With --json: {"sessions": [{"file", "sessionId", "result": "imported" | "present"
+    | "renumbered", "cwd", "reset": [what was]} or {"file", "error"}, …]}.
     """
     from holdfast.errors import HoldfastError  # noqa: PLC0415
 
-    results: list[dict[str, str]] = []
+    results: list[dict[str, Any]] = []
+    target = cwd or await here(store)
     with output.working("Importing", len(files)) as done:
         for name in files:
             try:
-                session, result = await _import(store, _read(name), cwd)
-                results.append({"file": name, "sessionId": session, "result": result})
+                results.append({"file": name, **await _import(store, _read(name), target)})
             except HoldfastError as e:
                 results.append({"file": name, "error": str(e)})
             done(1)
-    failed = False
-    for outcome in results:
-        if "error" in outcome:
-            failed = True
-            output.tell(f"holdfast: {outcome['file']} was not imported: {outcome['error']}")
+    for result in results:
+        if "error" in result:
+            output.tell(f"holdfast: {result['file']} was not imported: {result['error']}")
         elif not as_json:
-            output.say(_IMPORTED[outcome["result"]].format(outcome["sessionId"], outcome["file"]))
+            _tell_imported(result)
     if as_json:
         output.say(output.json_text({"sessions": results}))
-    return 1 if failed else 0
+    return 1 if any("error" in result for result in results) else 0
 
 
 _IMPORTED = {
-    "imported": "{0} was imported from {1}",
-    "present": "{0} is here already, the same as in {1}",
-    "renumbered": "{0} was imported from {1}; another session has the id it had",
+    "imported": "{sessionId} was imported from {file}",
+    "present": "{sessionId} is here already, the same as in {file}",
+    "renumbered": "{sessionId} was imported from {file}; another session has the id it had",
 }
+_RESET = {
+    "cwd": "the directory",
+    "options": "mode and options",
+    "permissions": "what was allowed for ever",
+    "memory": "the agent's memory",
+    "additionalDirectories": "additional directories",
+}
+
+
+def _tell_imported(result: dict[str, Any]) -> None:
+    output.say(_IMPORTED[result["result"]].format_map(result))
+    if result.get("reset"):
+        output.say(f"  Reset, for a file gives no rights: {', '.join(_RESET[name] for name in result['reset'])}")
 
 
 def _read(name: str) -> bytes:
@@ -198,7 +220,8 @@ def _read(name: str) -> bytes:
         raise UsageError(f"it cannot be read ({e.strerror})") from None
 
 
-async def _import(store: Store, data: bytes, cwd: str | None) -> tuple[str, str]:
+async def _import(store: SessionStore, data: bytes, cwd: str) -> dict[str, Any]:
+    """Add the session of a document to the store; return what became of it."""
     import msgspec  # noqa: PLC0415
 
     from holdfast.errors import SessionNotFound  # noqa: PLC0415
@@ -206,39 +229,39 @@ async def _import(store: Store, data: bytes, cwd: str | None) -> tuple[str, str]
     from holdfast.format import lines_of  # noqa: PLC0415
     from holdfast.model import new_session_id  # noqa: PLC0415
 
-    info, state, history = read_document(data)
-    if cwd is not None:
-        info = msgspec.structs.replace(info, cwd=cwd)
-    info = msgspec.structs.replace(info, updated_at=min(info.updated_at, time.time_ns() // 1_000))
+    read = read_document(data, cwd)
+    info = msgspec.structs.replace(read.info, updated_at=min(read.info.updated_at, time.time_ns() // 1_000))
     result = "imported"
     try:
-        there = (await store.look(info.id)).record
+        there = (await store.snapshot(info.id)).record
     except SessionNotFound:
         if not _ID.fullmatch(info.id):
             info = msgspec.structs.replace(info, id=new_session_id())
             result = "renumbered"
     else:
-        if await _is_same(store, there.info, info, state, history):
-            return info.id, "present"
+        if await _is_same(store, there.info, read):
+            return {"sessionId": info.id, "result": "present", "cwd": there.info.cwd, "reset": []}
         info = msgspec.structs.replace(info, id=new_session_id())
         result = "renumbered"
-    await store.add(info, state, lines_of(history))
-    return info.id, result
+    await store.add(info, read.state, lines_of(read.history))
+    reset = [*(["cwd"] if read.cwd != cwd else ()), *read.reset]
+    return {"sessionId": info.id, "result": result, "cwd": cwd, "reset": reset}
 
 
 _ID = re.compile(r"sess_[0-9a-f]{32,64}")
 """The pattern of our own ids; another one might be guessed, and is replaced."""
 
 
-async def _is_same(store: Store, there: SessionInfo, info: SessionInfo, state: SessionState, history: History) -> bool:
+async def _is_same(store: SessionStore, there: SessionInfo, read: ReadSession) -> bool:
+    """Return whether a stored session has the title and the history that was read."""
     from itertools import zip_longest  # noqa: PLC0415
 
     from holdfast.export.document import encoded  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
 
-    seen = await store.look(there.id)
-    if there.title != info.title or seen.record.state.options != state.options:
+    if there.title != read.info.title:
         return False
+    seen = await store.snapshot(there.id)
     stored = [list(encoded(numbered.entry)) async for numbered in read_entries(store, seen)]
-    pairs = zip_longest(stored, history)
-    return all(entry == list(encoded(other)) if other and entry else False for entry, other in pairs)
+    pairs = zip_longest(stored, (list(encoded(entry)) for entry in read.history))
+    return all(theirs == ours for theirs, ours in pairs)

@@ -10,12 +10,12 @@ from holdfast.cli import output
 from holdfast.cli.store_arguments import is_there, json_option, on_store, opened, run_async, store_option
 
 if TYPE_CHECKING:
-    from holdfast.store import Finding, Store
+    from holdfast.store import Finding, SessionStore
 
 
 @click.command("stats")
 @on_store()
-async def stats(store: Store, *, as_json: bool) -> None:
+async def stats(store: SessionStore, *, as_json: bool) -> None:
     """Count sessions, messages, and the space they take."""
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
@@ -57,7 +57,7 @@ async def stats(store: Store, *, as_json: bool) -> None:
 
 @click.command("vacuum")
 @on_store()
-async def vacuum(store: Store, *, as_json: bool) -> None:
+async def vacuum(store: SessionStore, *, as_json: bool) -> None:
     """Give back the space of what was deleted.
 
     Needs as much free space as the store takes, for a while; others wait when they want to write. Can be stopped
@@ -88,13 +88,13 @@ def doctor(*, repair: bool, place: str | None, as_json: bool) -> int:
 
 async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:
     from holdfast.errors import StoreError  # noqa: PLC0415
-    from holdfast.store import Finding, default_path  # noqa: PLC0415
+    from holdfast.store import Finding, default_address  # noqa: PLC0415
 
     findings: list[Finding] = []
     repaired: list[str] = []
     paint = output.painter()
     if not as_json:
-        output.say(paint(f"The session store {place or default_path()}", bold=True))
+        output.say(paint(f"The session store {place or default_address()}", bold=True))
     if not is_there(place):
         nothing = Finding("store", "ok", "There is none yet; an agent makes it when it runs for the first time")
         findings.append(nothing)

@@ -9,78 +9,81 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
+from holdfast.cli.completion import complete_sessions
 from holdfast.cli.store_arguments import (
     find_session,
     find_sessions,
     on_store,
+    scope_of,
     session_argument,
     sessions_argument,
     short_id,
 )
 
 if TYPE_CHECKING:
-    from holdfast.store import Seen, Store
+    from holdfast.model import SessionInfo
+    from holdfast.store import SessionStore, Snapshot
 
 
 @click.command("fork")
 @session_argument
 @click.option("--at", metavar="ENTRY", help="The entry to end with: its number as `show` tells it, or its id.")
 @click.option("--title", help="A title for the new session (default: that of the other).")
+@click.option("--agent", metavar="NAME", help="The agent that goes on with it (default: that of the other).")
 @on_store()
-async def fork(store: Store, *, session: str, at: str | None, title: str | None, as_json: bool) -> None:
+async def fork(
+    store: SessionStore, *, session: str, at: str | None, title: str | None, agent: str | None, as_json: bool
+) -> None:
     """Begin a new session with the history of another: all of it, or up to and with an entry.
 
     The other session is not touched, and may be in use. What its running turn has said is not part of the fork. With
     --json: {"session": the new one, "from": the id of the other}.
     """
-    from holdfast.engine.recovery import claimed  # noqa: PLC0415
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.engine import claim_session  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
-    seen = await store.look((await find_session(store, session)).id)
-    if seen.unfinished is not None and seen.unfinished.where is None:
+    seen = await store.snapshot((await find_session(store, session)).id)
+    if seen.unsealed is not None and seen.unsealed.running_in is None:
         # Its turn broke: it is ended first, as anybody would who opens the session.
-        claim, _ = await claimed(store, seen.record.info.id, complete=False)
+        claim, _ = await claim_session(store, seen.record.info.id, begins_entries=False)
         await store.release(claim)
-        seen = await store.look(seen.record.info.id)
+        seen = await store.snapshot(seen.record.info.id)
     up_to = await _key(store, seen, at) if at is not None else None
-    new = await _forked(store, seen, up_to, title)
+    new = await _forked(store, seen, up_to, title, agent)
     info = (await store.get(new)).info
     if as_json:
-        output.say(output.json_text({"session": about(info), "from": seen.record.info.id}))
+        output.say(output.json_text({"session": session_summary(info), "from": seen.record.info.id}))
         return
     output.say(f"{info.id} ({output.plural(info.messages, 'message')})")
-    if seen.unfinished is not None:
+    if seen.unsealed is not None:
         output.tell("A turn of the other session is running; what it says is not part of the fork.")
 
 
-async def _forked(store: Store, seen: Seen, up_to: str | None, title: str | None) -> str:
+async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title: str | None, agent: str | None) -> str:
     import msgspec  # noqa: PLC0415
 
-    from holdfast.model import new_session_id  # noqa: PLC0415
+    from holdfast.model import forked, new_session_id  # noqa: PLC0415
     from holdfast.store import Claim  # noqa: PLC0415
 
-    record = seen.record
-    now = time.time_ns() // 1_000
-    info = msgspec.structs.replace(
-        record.info, id=new_session_id(), additional=(), created_at=now, updated_at=now, archived=False
-    )
-    state = msgspec.structs.replace(record.state, forked_from=record.info.id)
+    record, now = seen.record, time.time_ns() // 1_000
+    source = msgspec.structs.replace(record.info, additional=())
+    info, state = forked(source, record.state, fork_id=new_session_id(), now=now, agent=agent)
     if title is not None:
         info = msgspec.structs.replace(info, title=title)
         state.title_by = "user"
     # Of the source nothing is written, so that the claim of whoever holds it now is as good as one of our own.
-    claim = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
-    await store.release(claim)
+    made = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
+    await store.release(made.claim)
     return info.id
 
 
-async def _key(store: Store, seen: Seen, at: str) -> str:
+async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:
     """Return the id of the entry that `at` means: its number, or its id."""
     from holdfast.errors import UsageError  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
 
-    sealed = seen._replace(unfinished=None)
+    sealed = seen._replace(unsealed=None)
     before = None
     async for number, entry in read_entries(store, sealed):
         view = view_entry(entry)
@@ -94,40 +97,89 @@ async def _key(store: Store, seen: Seen, at: str) -> str:
     raise UsageError(f"the session has no message or tool call {at[:80]!r}; `{shown}` numbers them")
 
 
+@click.command("hand-over")
+@click.argument("sessions", nargs=-1, shell_complete=complete_sessions)
+@click.option("--to", "agent", metavar="AGENT", required=True, help="The agent that goes on, as lists name it.")
+@click.option("--all", "everything", is_flag=True, help="All sessions of the agent that --from names.")
+@click.option("--from", "old", metavar="AGENT", help="With --all: the agent that has them now.")
+@on_store()
+async def hand_over(
+    store: SessionStore, *, sessions: tuple[str, ...], agent: str, everything: bool, old: str | None, as_json: bool
+) -> int:
+    """Let another agent go on with SESSIONS; with --all --from OLD, with all that OLD has (after a rename, say).
+
+    The agent gets the conversation, and the history shows where it was handed over. What you had allowed "always", what
+    the other agent remembered and what was set for it stays behind. With --json: {"sessions": […], "refused": {…}}.
+    """
+    from holdfast.errors import HoldfastError, UsageError  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
+
+    if everything != (old is not None) or everything == bool(sessions):
+        raise UsageError("name SESSIONS, or --all with --from AGENT")
+    found = await _all_of(store, old) if old is not None else await find_sessions(store, sessions)
+    refused: dict[str, str] = {}
+    with output.working("Handing over", len(found)) as advance:
+        for info in found:
+            try:
+                await store.hand_over(info.id, agent)
+            except HoldfastError as e:
+                refused[info.id] = str(e)
+                output.tell(f"holdfast: {short_id(info.id)} was not handed over. {e}")
+            advance(1)
+    done = [info for info in found if info.id not in refused]
+    if as_json:
+        handed = [session_summary((await store.get(info.id)).info) for info in done]
+        output.say(output.json_text({"sessions": handed, "refused": refused}))
+    else:
+        output.say(f"Handed {output.plural(len(done), 'session')} to {agent}.")
+    return 1 if refused else 0
+
+
+async def _all_of(store: SessionStore, agent: str) -> list[SessionInfo]:
+    scope = await scope_of(store, agent)
+    found: list[SessionInfo] = []
+    cursor = None
+    while True:
+        page = await store.list(scope, cwd=None, archived="include", cursor=cursor, limit=200)
+        found += (info for info in page.sessions if info.agent == agent)
+        if (cursor := page.cursor) is None:
+            return found
+
+
 @click.command("rename")
 @session_argument
 @click.argument("title")
 @on_store()
-async def rename(store: Store, *, session: str, title: str, as_json: bool) -> None:
+async def rename(store: SessionStore, *, session: str, title: str, as_json: bool) -> None:
     """Give a SESSION another TITLE; an empty one takes it away.
 
     Nothing replaces a title that you gave by one made of a prompt. An editor that has the session open shows it when it
     lists or opens the session again. With --json: {"session": …}.
     """
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     info = await find_session(store, session)
-    await store.amend(info.id, title=title.strip() or None)
+    await store.edit(info.id, title=title.strip() or None)
     if as_json:
-        output.say(output.json_text({"session": about((await store.get(info.id)).info)}))
+        output.say(output.json_text({"session": session_summary((await store.get(info.id)).info)}))
 
 
 @click.command("archive")
 @sessions_argument
 @click.option("--undo", is_flag=True, help="Take them out again.")
 @on_store()
-async def archive(store: Store, *, sessions: tuple[str, ...], undo: bool, as_json: bool) -> None:
+async def archive(store: SessionStore, *, sessions: tuple[str, ...], undo: bool, as_json: bool) -> None:
     """Put SESSIONS away: they stay, and lists do not show them. `list --archived` does.
 
     With --json: {"sessions": […]}.
     """
-    from holdfast.export.document import about  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
 
     found = await find_sessions(store, sessions)
     for info in found:
-        await store.amend(info.id, archived=not undo)
+        await store.edit(info.id, archived=not undo)
     if as_json:
-        changed = [about((await store.get(info.id)).info) for info in found]
+        changed = [session_summary((await store.get(info.id)).info) for info in found]
         output.say(output.json_text({"sessions": changed}))
 
 
@@ -135,7 +187,7 @@ async def archive(store: Store, *, sessions: tuple[str, ...], undo: bool, as_jso
 @sessions_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @on_store()
-async def delete(store: Store, *, sessions: tuple[str, ...], yes: bool, as_json: bool) -> int:
+async def delete(store: SessionStore, *, sessions: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Delete SESSIONS for good; their forks stay whole. Asks before it does, unless --yes.
 
     A session whose turn is running is not deleted. With --json: {"deleted": [ids], "refused": {id: why}}.

@@ -10,7 +10,7 @@ from holdfast.cli import output
 from holdfast.cli.store_arguments import find_session, on_store, session_argument
 
 if TYPE_CHECKING:
-    from holdfast.store import Seen, Store
+    from holdfast.store import SessionStore, Snapshot
 
 
 @click.command("show")
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="All of what tools gave, not only the first lines.")
 @click.option("--raw", is_flag=True, help="The stored updates, one JSON object a line.")
 @on_store()
-async def show(store: Store, *, session: str, limit: int | None, full: bool, raw: bool, as_json: bool) -> None:
+async def show(store: SessionStore, *, session: str, limit: int | None, full: bool, raw: bool, as_json: bool) -> None:
     """Show a SESSION as a readable transcript. The numbers are those that `fork --at` takes.
 
     What a running turn has said so far is shown too, wherever it runs. With --json: {"session", "entries": [{"number",
     "role", "id", "title", "status", "updates"}, …], "turn": null, or where it runs}.
     """
     info = await find_session(store, session)
-    seen = await store.look(info.id)
+    seen = await store.snapshot(info.id)
     if raw:
         await _raw(store, seen, limit)
     elif as_json:
@@ -35,7 +35,7 @@ async def show(store: Store, *, session: str, limit: int | None, full: bool, raw
         await _readable(store, seen, limit, full=full)
 
 
-async def _readable(store: Store, seen: Seen, limit: int | None, *, full: bool) -> None:
+async def _readable(store: SessionStore, seen: Snapshot, limit: int | None, *, full: bool) -> None:
     from holdfast.cli.transcript_renderer import TranscriptRenderer  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
@@ -53,9 +53,9 @@ async def _readable(store: Store, seen: Seen, limit: int | None, *, full: bool) 
     async for number, entry in read_entries(store, seen, last=limit):
         for line in rendering.lines(number, view_entry(entry)):
             output.say(line)
-    if seen.unfinished is not None:
+    if seen.unsealed is not None:
         output.say()
-        where = seen.unfinished.where
+        where = seen.unsealed.running_in
         output.say(
             paint(f"A turn is running in {safe_line(where)}; this is what it has said so far.", fg="yellow")
             if where
@@ -65,7 +65,7 @@ async def _readable(store: Store, seen: Seen, limit: int | None, *, full: bool) 
         )
 
 
-async def _raw(store: Store, seen: Seen, limit: int | None) -> None:
+async def _raw(store: SessionStore, seen: Snapshot, limit: int | None) -> None:
     from holdfast.store.entries import read_entries  # noqa: PLC0415
 
     async for _, entry in read_entries(store, seen, last=limit):
@@ -73,12 +73,12 @@ async def _raw(store: Store, seen: Seen, limit: int | None) -> None:
             output.say(output.json_text(update))
 
 
-async def _json(store: Store, seen: Seen, limit: int | None) -> None:
-    from holdfast.export.document import about  # noqa: PLC0415
+async def _json(store: SessionStore, seen: Snapshot, limit: int | None) -> None:
+    from holdfast.export.document import session_summary  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
 
-    output.write(f'{{"session": {output.json_text(about(seen.record.info))}, "entries": [')
+    output.write(f'{{"session": {output.json_text(session_summary(seen.record.info))}, "entries": [')
     between = "\n"
     async for number, entry in read_entries(store, seen, last=limit):
         view = view_entry(entry)
@@ -93,6 +93,6 @@ async def _json(store: Store, seen: Seen, limit: int | None) -> None:
         output.write(between + output.json_text(written))
         between = ",\n"
     turn = None
-    if seen.unfinished is not None:
-        turn = {"state": "running" if seen.unfinished.where else "broken", "where": seen.unfinished.where}
+    if seen.unsealed is not None:
+        turn = {"state": "running" if seen.unsealed.running_in else "broken", "where": seen.unsealed.running_in}
     output.say(f'\n], "turn": {output.json_text(turn)}}}')

@@ -4,46 +4,67 @@ from __future__ import annotations
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from holdfast.errors import InvalidParams
 
+if TYPE_CHECKING:
+    from holdfast.model import ArchiveFilter, Scope
+
 _SIGNATURE_BYTES = 12
 
 
-class Place(NamedTuple):
-    """A place in a list: after the session with this time and number, under these filters."""
+class Filters(NamedTuple):
+    """Which sessions a list shows."""
 
-    updated_at: int
-    n: int
+    principal: str
+    agent: str | None
     cwd: str | None
     archived: str
 
 
-START = (1 << 62, 1 << 62)
+class Cursor(NamedTuple):
+    """A place in a list: after the session with this time and number."""
+
+    updated_at: int
+    n: int
+    filters: Filters
 
 
-def sign(place: Place, key: bytes) -> str:
-    """Make a cursor."""
-    body = msgspec.json.encode(place)
+BEGINNING = 1 << 62
+
+
+def filters_of(scope: Scope, cwd: str | None, archived: ArchiveFilter) -> Filters:
+    """Return what a list is asked for."""
+    return Filters(scope.principal, scope.agent, cwd, archived)
+
+
+def sign(cursor: Cursor, key: bytes) -> str:
+    """Encode a cursor."""
+    body = msgspec.json.encode(cursor)
     return urlsafe_b64encode(_signature(body, key) + body).decode().rstrip("=")
 
 
-def verify(cursor: str, key: bytes, cwd: str | None, archived: str) -> Place:
-    """Read a cursor; refuse one that is not ours or belongs to another list."""
+def verify(text: str | None, key: bytes, filters: Filters) -> Cursor:
+    """Decode a cursor, or return the beginning of the list where there is none.
+
+    Raise `InvalidParams` for one that this store did not give out, or that belongs to another list.
+    """
+    if text is None:
+        return Cursor(BEGINNING, BEGINNING, filters)
     try:
-        data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        place = msgspec.json.decode(data[_SIGNATURE_BYTES:], type=Place)
+        data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        cursor = msgspec.json.decode(data[_SIGNATURE_BYTES:], type=Cursor)
     except ValueError:
-        place = None
+        cursor = None
     # Decoding looks over much, so what counts is what we would have written.
-    if place is None or not hmac.compare_digest(sign(place, key).encode(), cursor.encode()):
+    if cursor is None or not hmac.compare_digest(sign(cursor, key).encode(), text.encode()):
         raise InvalidParams("The cursor is not one that this store gave out")
-    if (place.cwd, place.archived) != (cwd, archived):
+    if cursor.filters != filters:
         raise InvalidParams("The cursor belongs to a list with other filters")
-    return place
+    return cursor
 
 
 def _signature(body: bytes, key: bytes) -> bytes:

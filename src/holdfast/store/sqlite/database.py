@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import random
 import re
 import time
 from contextlib import contextmanager
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 import msgspec
 
-from holdfast.errors import StoreDamaged, StoreError, StoreFull, StoreTooNew
+from holdfast.errors import HoldfastError, StoreDamaged, StoreError, StoreFull, StoreTooNew
+from holdfast.format import FORMAT
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from importlib.resources.abc import Traversable
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
+
+RowT = TypeVar("RowT", bound=tuple[Any, ...])
 
 OLDEST_SQLITE = 3_051_003
 """Before it, resetting the write-ahead log while another process reads could corrupt the database."""
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 
-BUSY_MS = 10_000
+BUSY_SECONDS = 10.0
+"""So long one waits for another process that writes."""
+
+BUSY_PAUSES = 0.002, 0.02
+"""The shortest and the longest pause before it is tried again.
+
+SQLite's own grow to 100 ms: of twelve processes that write, the unluckiest waited more than twice as long. Shorter ones
+cost more processor time than they save.
+"""
 
 STOP_STEPS = 100_000
 """How often long work looks whether it should stop: every few milliseconds."""
@@ -42,53 +54,66 @@ class Database:
             raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install apsw 3.51.3 or newer")
         self._path = path
         self._queries = queries()
-        with self.explained():
+        self._busy_until = 0.0
+        with self.plain_errors():
             self._db = apsw.Connection(path, vfs=vfs)
             try:
-                self._db.set_busy_timeout(BUSY_MS)
+                self._db.set_busy_handler(self._wait)
                 self._check()
                 self._use_log()
                 self._db.pragma("synchronous", "full")
                 # References are declared for whoever examines a store. To have them enforced makes a fork much slower.
                 self._db.pragma("foreign_keys", 0)
+                # What was deleted is overwritten: that costs nothing with a turn, and 0.3 s with a session of 27 MB.
+                self._db.pragma("secure_delete", 1)
                 self._migrate()
             except BaseException:
                 self._db.close(force=True)
                 raise
 
-    def run(self, name: str, /, **bindings: object) -> None:
+    def run(self, name: str, /, **bindings: Any) -> None:
         """Run a query for what it does."""
-        for _ in self.rows(name, **bindings):
+        for _ in self._db.execute(self._queries[name], bindings):
             pass
-
-    def row(self, name: str, /, **bindings: object) -> tuple[Any, ...] | None:
-        """Run a query that gives at most one row."""
-        found: tuple[Any, ...] | None = None
-        for it in self.rows(name, **bindings):
-            found = it
-        return found
-
-    def only(self, name: str, /, **bindings: object) -> tuple[Any, ...]:
-        """Run a query that gives a row in every database that is not damaged."""
-        found = self.row(name, **bindings)
-        if found is None:
-            raise apsw.CorruptError(f"nothing found: {name}")
-        return found
 
     def rows(self, name: str, /, **bindings: Any) -> Iterator[tuple[Any, ...]]:
         """Run a query; its rows are read as they are asked for."""
         return self._db.execute(self._queries[name], bindings)
 
+    def first(self, row: Callable[..., RowT], name: str, /, **bindings: Any) -> RowT | None:
+        """Run a query; return its first row as a value of that type, or None where there is none."""
+        found = list(self.rows(name, **bindings))
+        return row(*found[0]) if found else None
+
+    def value(self, name: str, /, **bindings: Any) -> Any:
+        """Run a query that gives one value in every database that is not damaged."""
+        found = list(self.rows(name, **bindings))
+        if not found:
+            raise apsw.CorruptError(f"nothing found: {name}")
+        return found[0][0]
+
+    def begin(self) -> None:
+        """Open a transaction that may write: take the write lock at once."""
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make what a transaction changed durable."""
+        self._db.execute("COMMIT")
+
+    def roll_back(self) -> None:
+        """Undo what a transaction changed. After some errors SQLite has done so by itself."""
+        if not self._db.get_autocommit():
+            self._db.execute("ROLLBACK")
+
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Write: take the write lock at once, commit at the end, undo everything if anything fails."""
-        self._db.execute("BEGIN IMMEDIATE")
+        """Write: commit at the end, undo everything if anything fails."""
+        self.begin()
         try:
             yield
-            self._db.execute("COMMIT")
+            self.commit()
         except BaseException:
-            if not self._db.get_autocommit():
-                self._db.execute("ROLLBACK")
+            self.roll_back()
             raise
 
     @contextmanager
@@ -98,29 +123,43 @@ class Database:
         try:
             yield
         finally:
-            if not self._db.get_autocommit():
-                self._db.execute("ROLLBACK")
+            self.roll_back()
+
+    @property
+    def changes(self) -> int:
+        """How many rows this connection has ever changed."""
+        return self._db.total_changes()
 
     @contextmanager
-    def explained(self) -> Generator[None]:
-        """Say what a database error means for the user, and what to do about it."""
+    def plain_errors(self) -> Generator[None]:
+        """Raise `StoreError` for an error of the database, in words for the user."""
         try:
             yield
-        except apsw.FullError as e:
-            raise StoreFull("There is no space left for the sessions. Nothing was changed; free some, try again") from e
-        except (apsw.CorruptError, apsw.NotADBError, msgspec.DecodeError, UnicodeDecodeError) as e:
-            raise StoreDamaged(
-                f"The session store {self._path} is damaged ({e}). Nothing was changed in it. Keep a copy of the file "
-                "and of those beside it; restore a backup, or choose another place for the store"
-            ) from e
-        except apsw.BusyError as e:
-            raise StoreError("The session store is locked by another process; try again") from e
-        except (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as e:
-            raise StoreError(f"The session store {self._path} cannot be opened for writing ({e})") from e
-        except apsw.IOError as e:
-            raise StoreError(f"The session store cannot be read or written ({e}). Nothing was changed") from e
-        except apsw.Error as e:
-            raise StoreError(f"The session store cannot do that ({e}). Nothing was changed") from e
+        except HoldfastError:
+            raise
+        except Exception as e:
+            raise self.plain_error(e) from e
+
+    def plain_error(self, error: Exception) -> Exception:
+        """Return what an error of the database means for the user, and what to do about it."""
+        match error:
+            case apsw.FullError():
+                return StoreFull("There is no space left for the sessions. Nothing was changed; free some, try again")
+            case apsw.CorruptError() | apsw.NotADBError() | msgspec.DecodeError() | UnicodeDecodeError():
+                return StoreDamaged(
+                    f"The session store {self._path} is damaged ({error}). Nothing was changed in it. Keep a copy of "
+                    "the file and of those beside it; restore a backup, or choose another place for the store"
+                )
+            case apsw.BusyError():
+                return StoreError("The session store is locked by another process; try again")
+            case apsw.CantOpenError() | apsw.PermissionsError() | apsw.ReadOnlyError():
+                return StoreError(f"The session store {self._path} cannot be opened for writing ({error})")
+            case apsw.IOError():
+                return StoreError(f"The session store cannot be read or written ({error}). Nothing was changed")
+            case apsw.Error():
+                return StoreError(f"The session store cannot do that ({error}). Nothing was changed")
+            case _:
+                return error
 
     def vacuum(self) -> None:
         """Give back the space of what was deleted."""
@@ -129,17 +168,17 @@ class Database:
         self._db.pragma("wal_checkpoint", "truncate")
 
     def pages(self) -> tuple[int, int]:
-        """Measure the database: its bytes, and those of its empty pages."""
-        page, count, free = (self._db.pragma(it) for it in ("page_size", "page_count", "freelist_count"))
+        """Return the bytes of the database, and those of its empty pages."""
+        page, count, free = (self._db.pragma(name) for name in ("page_size", "page_count", "freelist_count"))
         return page * count, page * free
 
     def format(self) -> int:
-        """Say how many migrations it has seen."""
+        """Return the number of its format."""
         return self._db.pragma("user_version")
 
     @contextmanager
-    def unless(self, stop: threading.Event) -> Generator[None]:
-        """Do something that takes long, and give up when told to."""
+    def stopped_by(self, stop: threading.Event) -> Generator[None]:
+        """Do something that takes long, and give up when the event is set."""
         self._db.set_progress_handler(stop.is_set, STOP_STEPS)
         try:
             yield
@@ -150,22 +189,34 @@ class Database:
         """Close the connection."""
         self._db.close()
 
+    def _wait(self, attempts: int) -> bool:
+        """Wait a little for another process that writes; return whether to try again."""
+        now = time.monotonic()
+        if attempts == 0:
+            self._busy_until = now + BUSY_SECONDS
+        if now >= self._busy_until:
+            return False
+        shortest, longest = BUSY_PAUSES
+        # At random, so that those who wait do not all try at the same moment.
+        time.sleep(random.uniform(0.5, 1.0) * min(longest, shortest * 2 ** min(attempts, 10)))  # noqa: S311
+        return True
+
     def _check(self) -> None:
         # In this order: another process may be making the store, and it writes both at once.
         has_schema = self._db.pragma("schema_version") != 0
         application = self._db.pragma("application_id")
         if application not in (0, APPLICATION_ID) or (application == 0 and has_schema):
             raise StoreError(f"{self._path} is a database, but not one of Holdfast's; choose another place")
-        version, newest = self._db.pragma("user_version"), len(migrations())
-        if version > newest:
+        version = self._db.pragma("user_version")
+        if version > FORMAT:
             raise StoreTooNew(
-                f"{self._path} was written by a newer Holdfast (format {version}, this one knows {newest}); "
+                f"{self._path} was written by a newer Holdfast (format {version}, this one knows {FORMAT}); "
                 "upgrade Holdfast, or choose another place for the store"
             )
 
     def _use_log(self) -> None:
         """Have a write-ahead log. SQLite does not wait for others that make the same store just now, so we do."""
-        deadline = time.monotonic() + BUSY_MS / 1_000
+        deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
                 self._db.pragma("journal_mode", "wal")
@@ -178,11 +229,10 @@ class Database:
 
     def _migrate(self) -> None:
         """Bring the schema up to date, one numbered file after the other, all of them or none."""
-        scripts = migrations()
-        if self._db.pragma("user_version") == len(scripts):
+        if self._db.pragma("user_version") == FORMAT:
             return
         with self.transaction():
-            for number, script in enumerate(scripts, start=1):
+            for number, script in enumerate(migrations(), start=1):
                 if number > self._db.pragma("user_version"):  # another process may have been faster
                     self._db.execute(script)
                     self._db.pragma("user_version", number)
@@ -190,9 +240,9 @@ class Database:
 
 
 def migrations() -> list[str]:
-    """Read the migrations, in order."""
-    files = [it for it in (_HERE / "migrations").iterdir() if it.name.endswith(".sql")]
-    return [it.read_text() for it in sorted(files, key=lambda it: it.name)]
+    """Read the migrations, in order. There are as many as the format has numbers."""
+    files = [file for file in (_HERE / "migrations").iterdir() if file.name.endswith(".sql")]
+    return [file.read_text() for file in sorted(files, key=lambda file: file.name)]
 
 
 def queries() -> dict[str, str]:

@@ -1,63 +1,81 @@
 -- Every query of the store, by name.
 
+-- name: add_scope
+INSERT INTO scope (principal, agent) VALUES (:principal, :agent) ON CONFLICT DO NOTHING;
+
+-- name: get_scope
+SELECT id FROM scope WHERE principal = :principal AND agent = :agent;
+
+-- name: scopes_of_principal
+SELECT id, agent FROM scope WHERE principal = :principal;
+
+-- name: count_scopes
+SELECT count(*) FROM scope;
+
+-- name: agents_of_principal
+SELECT agent FROM scope
+WHERE principal = :principal AND agent <> ''
+  AND EXISTS (SELECT 1 FROM session WHERE listed = 1 AND session.scope = scope.id)
+ORDER BY agent;
+
+-- name: get_principal
+SELECT principal FROM session JOIN scope ON scope.id = session.scope WHERE n = :n;
+
 -- name: add_session
-INSERT INTO session (id, cwd, additional, title, created_at, updated_at, listed, archived, messages, state, owner)
-VALUES (:id, :cwd, :additional, :title, :created_at, :updated_at, :listed, :archived, :messages, :state, :owner)
+INSERT INTO session (id, cwd, additional, created_at, updated_at, listed, archived, messages, state, owner, scope)
+VALUES (:id, :cwd, :additional, :created_at, :updated_at, :listed, :archived, :messages, :state, :owner, :scope)
 RETURNING n, epoch;
 
 -- name: get_session
-SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages, state, epoch, owner, turn, prompt, lines
-FROM session WHERE id = :id;
+SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at, archived, messages, lines, state,
+    epoch, owner, turn, prompt, principal, agent
+FROM session JOIN scope ON scope.id = session.scope WHERE session.id = :id;
 
 -- name: get_session_by_number
-SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages, state, epoch, owner, turn, prompt, lines
-FROM session WHERE n = :n;
+SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at, archived, messages, lines, state,
+    epoch, owner, turn, prompt, principal, agent
+FROM session JOIN scope ON scope.id = session.scope WHERE n = :n;
 
--- name: list_recent
-SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+-- name: find_sessions
+SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at, archived, messages, lines, state,
+    epoch, owner, turn, prompt, principal, agent
+FROM session JOIN scope ON scope.id = session.scope
+WHERE session.id >= :first AND session.id < :end ORDER BY session.id LIMIT :limit;
+
+-- name: get_held
+SELECT n, scope, turn, lines, tail, tail_bytes, title, title_doc FROM session WHERE id = :id AND epoch = :epoch;
+
+-- name: list_in_scope
+SELECT updated_at, n, id, cwd, additional, title, created_at, archived, messages
 FROM session
-WHERE listed AND NOT archived AND (updated_at, n) < (:updated_at, :n)
+WHERE listed = 1 AND scope = :scope AND archived = :archived AND (updated_at, n) < (:updated_at, :n)
 ORDER BY updated_at DESC, n DESC LIMIT :limit;
 
--- name: list_recent_in
-SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+-- name: list_in_directory
+SELECT updated_at, n, id, cwd, additional, title, created_at, archived, messages
 FROM session
-WHERE listed AND NOT archived AND cwd = :cwd AND (updated_at, n) < (:updated_at, :n)
-ORDER BY updated_at DESC, n DESC LIMIT :limit;
-
--- name: list_archived
-SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
-FROM session
-WHERE listed AND archived AND (updated_at, n) < (:updated_at, :n)
-ORDER BY updated_at DESC, n DESC LIMIT :limit;
-
--- name: list_archived_in
-SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
-FROM session
-WHERE listed AND archived AND cwd = :cwd AND (updated_at, n) < (:updated_at, :n)
+WHERE listed = 1 AND scope = :scope AND archived = :archived AND cwd = :cwd AND (updated_at, n) < (:updated_at, :n)
 ORDER BY updated_at DESC, n DESC LIMIT :limit;
 
 -- name: take_session
 UPDATE session SET epoch = epoch + 1, owner = :owner WHERE n = :n RETURNING epoch;
 
 -- name: release_session
-UPDATE session SET owner = NULL WHERE id = :id AND epoch = :epoch;
+UPDATE session SET owner = NULL WHERE id = :id AND epoch = :epoch RETURNING n, prompt IS NOT NULL;
 
 -- name: begin_turn
 UPDATE session
-SET turn = turn + 1, prompt = :prompt, listed = 1, updated_at = max(updated_at + 1, :now)
-WHERE id = :id AND epoch = :epoch
-RETURNING n, turn;
+SET turn = turn + 1, prompt = :prompt, state = coalesce(:state, state), listed = listed OR :activity,
+    updated_at = CASE WHEN :activity THEN max(updated_at + 1, :now) ELSE updated_at END
+WHERE id = :id AND epoch = :epoch AND prompt IS NULL
+RETURNING n, turn, title, title_doc;
 
--- name: end_turn
+-- name: seal_turn
 UPDATE session
-SET prompt = NULL, messages = messages + :messages,
-    updated_at = CASE WHEN :late THEN updated_at ELSE max(updated_at + 1, :now) END
-WHERE id = :id AND epoch = :epoch
-RETURNING n, turn;
-
--- name: check_claim
-SELECT n FROM session WHERE id = :id AND epoch = :epoch;
+SET prompt = NULL, state = coalesce(:state, state), messages = messages + :messages,
+    updated_at = CASE WHEN :activity THEN max(updated_at + 1, :now) ELSE updated_at END,
+    lines = :lines, tail = :tail, tail_bytes = :tail_bytes
+WHERE n = :n;
 
 -- name: set_state
 UPDATE session SET state = :state WHERE n = :n;
@@ -68,14 +86,14 @@ UPDATE session SET archived = :archived WHERE n = :n;
 -- name: set_additional
 UPDATE session SET additional = :additional WHERE n = :n;
 
+-- name: set_scope
+UPDATE session SET scope = :scope WHERE n = :n;
+
 -- name: set_messages
 UPDATE session SET messages = :messages WHERE n = :n;
 
 -- name: set_title
 UPDATE session SET title = :title, title_doc = :doc WHERE n = :n;
-
--- name: get_title_doc
-SELECT title_doc FROM session WHERE n = :n;
 
 -- name: get_end
 SELECT lines, tail, tail_bytes FROM session WHERE n = :n;
@@ -84,32 +102,49 @@ SELECT lines, tail, tail_bytes FROM session WHERE n = :n;
 UPDATE session SET lines = :lines, tail = :tail, tail_bytes = :tail_bytes WHERE n = :n;
 
 -- name: add_segment
-INSERT INTO segment (lines, body) VALUES (:lines, :body) RETURNING id;
+INSERT INTO segment (lines, checksum, body) VALUES (:lines, :checksum, :body) RETURNING id;
 
 -- name: set_segment
-UPDATE segment SET body = :body, lines = :lines WHERE id = :id;
+UPDATE segment SET body = :body, checksum = :checksum, lines = :lines WHERE id = :id;
 
 -- name: move_docs
-UPDATE doc SET segment = :segment, line = doc.line + history.position - :tail
-FROM history
-WHERE history.session = :n AND history.position > :tail AND doc.segment = history.segment;
+UPDATE doc SET segment = :segment, line = doc.line + history_segment.position - :tail
+FROM history_segment
+WHERE history_segment.session = :n AND history_segment.position > :tail AND doc.segment = history_segment.segment;
 
--- name: delete_history_behind
-DELETE FROM history WHERE session = :n AND position > :tail;
+-- name: cut_history
+DELETE FROM history_segment WHERE session = :n AND position > :tail;
 
--- name: add_history
-INSERT INTO history (session, position, segment) VALUES (:n, :position, :segment);
+-- name: add_to_history
+INSERT INTO history_segment (session, position, segment) VALUES (:n, :position, :segment);
 
 -- name: read_history
-SELECT history.position, segment.id, segment.lines, segment.body
-FROM history JOIN segment ON segment.id = history.segment
-WHERE history.session = :n
-  AND history.position >= (SELECT max(position) FROM history WHERE session = :n AND position <= :line)
-ORDER BY history.position;
+SELECT position, segment.id, segment.lines, checksum, body
+FROM history_segment JOIN segment ON segment.id = history_segment.segment
+WHERE session = :n AND position >= coalesce(
+    (SELECT max(position) FROM history_segment WHERE session = :n AND position <= :line), 0
+)
+ORDER BY position;
 
 -- name: copy_history
-INSERT INTO history (session, position, segment)
-SELECT :copy, position, segment FROM history WHERE session = :n AND position < :end;
+INSERT INTO history_segment (session, position, segment)
+SELECT :copy, position, segment FROM history_segment WHERE session = :n AND position < :end;
+
+-- name: add_private
+INSERT INTO private (session, start, position, data) VALUES (:n, :start, :position, :data);
+
+-- name: read_private
+SELECT data FROM private WHERE session = :n ORDER BY position, id;
+
+-- name: copy_private
+INSERT INTO private (session, start, position, data)
+SELECT :copy, start, position, data FROM private WHERE session = :n AND position <= :end ORDER BY position, id;
+
+-- name: cuts_private
+SELECT EXISTS (SELECT 1 FROM private WHERE session = :n AND start < :end AND position > :end);
+
+-- name: delete_private
+DELETE FROM private WHERE session = :n;
 
 -- name: add_doc
 INSERT INTO doc (segment, line, session) VALUES (:segment, :line, :session) RETURNING id;
@@ -128,50 +163,64 @@ SELECT words.rowid, doc.segment, doc.line, doc.session
 FROM words JOIN doc ON doc.id = words.rowid
 WHERE words MATCH :words ORDER BY words.rowid DESC;
 
--- name: find_words_in
-WITH here (n, title_doc) AS (
-    SELECT n, title_doc FROM session WHERE listed AND NOT archived AND cwd = :cwd
-    UNION ALL
-    SELECT n, title_doc FROM session WHERE listed AND archived AND cwd = :cwd
+-- name: find_words_in_scopes
+WITH mine (n, title_doc) AS (
+    SELECT n, title_doc FROM session
+    WHERE listed = 1 AND scope IN (SELECT value FROM json_each(:scopes))
 ), place (id) AS MATERIALIZED (
-    SELECT doc.id FROM here JOIN history ON history.session = here.n JOIN doc ON doc.segment = history.segment
+    SELECT doc.id FROM mine JOIN history_segment ON history_segment.session = mine.n
+    JOIN doc ON doc.segment = history_segment.segment
     UNION
-    SELECT title_doc FROM here
+    SELECT title_doc FROM mine
+)
+SELECT words.rowid, doc.segment, doc.line, doc.session
+FROM words JOIN doc ON doc.id = words.rowid
+WHERE words MATCH :words AND words.rowid < :before AND +words.rowid IN place ORDER BY words.rowid DESC;
+
+-- name: find_words_in_directory
+WITH mine (n, title_doc) AS (
+    SELECT n, title_doc FROM session
+    WHERE listed = 1 AND scope IN (SELECT value FROM json_each(:scopes)) AND archived IN (0, 1) AND cwd = :cwd
+), place (id) AS MATERIALIZED (
+    SELECT doc.id FROM mine JOIN history_segment ON history_segment.session = mine.n
+    JOIN doc ON doc.segment = history_segment.segment
+    UNION
+    SELECT title_doc FROM mine
 )
 SELECT words.rowid, doc.segment, doc.line, doc.session
 FROM words JOIN doc ON doc.id = words.rowid
 WHERE words MATCH :words AND words.rowid < :before AND +words.rowid IN place ORDER BY words.rowid DESC;
 
 -- name: sessions_with_segment
-SELECT session FROM history WHERE segment = :segment ORDER BY session;
+SELECT session FROM history_segment WHERE segment = :segment ORDER BY session;
 
 -- name: get_segment
-SELECT body FROM segment WHERE id = :id;
+SELECT lines, checksum, body FROM segment WHERE id = :id;
 
 -- name: exclusive_segments
-SELECT segment FROM history AS mine
+SELECT segment FROM history_segment AS mine
 WHERE mine.session = :n
-  AND NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = mine.segment AND other.session <> :n);
+  AND NOT EXISTS (SELECT 1 FROM history_segment AS other WHERE other.segment = mine.segment AND other.session <> :n);
 
 -- name: delete_words_of
 DELETE FROM words WHERE rowid IN (
-    SELECT doc.id FROM history AS mine JOIN doc ON doc.segment = mine.segment
+    SELECT doc.id FROM history_segment AS mine JOIN doc ON doc.segment = mine.segment
     WHERE mine.session = :n
-      AND NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = mine.segment AND other.session <> :n)
+      AND NOT EXISTS (SELECT 1 FROM history_segment AS other WHERE other.segment = mine.segment AND other.session <> :n)
 );
 
 -- name: delete_docs_of
 DELETE FROM doc WHERE id IN (
-    SELECT doc.id FROM history AS mine JOIN doc ON doc.segment = mine.segment
+    SELECT doc.id FROM history_segment AS mine JOIN doc ON doc.segment = mine.segment
     WHERE mine.session = :n
-      AND NOT EXISTS (SELECT 1 FROM history AS other WHERE other.segment = mine.segment AND other.session <> :n)
+      AND NOT EXISTS (SELECT 1 FROM history_segment AS other WHERE other.segment = mine.segment AND other.session <> :n)
 );
 
 -- name: delete_segment
 DELETE FROM segment WHERE id = :id;
 
 -- name: delete_history
-DELETE FROM history WHERE session = :n;
+DELETE FROM history_segment WHERE session = :n;
 
 -- name: delete_session
 DELETE FROM session WHERE n = :n;
@@ -185,20 +234,12 @@ SELECT value FROM setting WHERE name = :name;
 -- name: add_setting
 INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
 
--- name: find_sessions
-SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
-FROM session WHERE id >= :first AND id < :end ORDER BY id LIMIT :limit;
-
 -- name: count_sessions
 SELECT count(*) FROM session;
 
--- name: sum_recent
+-- name: sum_sessions
 SELECT count(*), coalesce(sum(messages), 0), min(created_at), max(updated_at)
-FROM session WHERE listed AND NOT archived;
-
--- name: sum_archived
-SELECT count(*), coalesce(sum(messages), 0), min(created_at), max(updated_at)
-FROM session WHERE listed AND archived;
+FROM session WHERE listed = 1 AND scope IN (SELECT id FROM scope) AND archived = :archived;
 
 -- name: sum_segments
 SELECT coalesce(sum(lines), 0), coalesce(sum(length(body)), 0) FROM segment;
@@ -208,7 +249,8 @@ SELECT count(*) FROM doc;
 
 -- name: busiest_directories
 SELECT cwd, count(*) AS sessions, sum(messages), max(updated_at)
-FROM session WHERE listed AND NOT archived GROUP BY cwd ORDER BY sessions DESC, cwd LIMIT :limit;
+FROM session WHERE listed = 1 AND scope IN (SELECT id FROM scope) AND archived = 0
+GROUP BY cwd ORDER BY sessions DESC, cwd LIMIT :limit;
 
 -- name: check_integrity
 PRAGMA integrity_check(20);
@@ -218,12 +260,13 @@ PRAGMA foreign_key_check;
 
 -- name: miscounted_sessions
 SELECT id FROM session WHERE lines <> (
-    SELECT coalesce(sum(segment.lines), 0) FROM history JOIN segment ON segment.id = history.segment
-    WHERE history.session = session.n
+    SELECT coalesce(sum(segment.lines), 0) FROM history_segment JOIN segment ON segment.id = history_segment.segment
+    WHERE history_segment.session = session.n
 ) LIMIT :limit;
 
 -- name: count_unused_segments
-SELECT count(*) FROM segment WHERE NOT EXISTS (SELECT 1 FROM history WHERE history.segment = segment.id);
+SELECT count(*) FROM segment
+WHERE NOT EXISTS (SELECT 1 FROM history_segment WHERE history_segment.segment = segment.id);
 
 -- name: check_words
 INSERT INTO words (words) VALUES ('integrity-check');
@@ -257,7 +300,7 @@ INSERT INTO words (words) VALUES ('delete-all');
 SELECT line, id FROM doc WHERE segment = :segment;
 
 -- name: every_history
-SELECT session, segment FROM history ORDER BY session, position;
+SELECT session, segment FROM history_segment ORDER BY session, position;
 
 -- name: every_title
 SELECT n, title, title_doc FROM session WHERE title IS NOT NULL;
@@ -265,8 +308,18 @@ SELECT n, title, title_doc FROM session WHERE title IS NOT NULL;
 -- name: has_doc
 SELECT 1 FROM doc WHERE id = :id AND session = :session;
 
--- name: unfinished_turns
+-- name: unsealed_turns
 SELECT n, id, turn, owner FROM session WHERE prompt IS NOT NULL;
 
--- name: owners_of_sessions
+-- name: owned_sessions
+SELECT n, owner FROM session WHERE owner IS NOT NULL;
+
+-- name: count_by_owner
 SELECT owner, count(*) FROM session WHERE owner IS NOT NULL GROUP BY owner;
+
+-- name: every_segment
+SELECT id, lines, checksum, body FROM segment ORDER BY id;
+
+-- name: place_of_segment
+SELECT session.id, position FROM history_segment JOIN session ON session.n = history_segment.session
+WHERE segment = :segment ORDER BY session.n LIMIT 1;

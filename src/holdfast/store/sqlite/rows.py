@@ -1,114 +1,191 @@
-"""The rows of sessions, read and written.
-
-All functions that write run inside a transaction of their caller's.
-"""
+"""The rows that queries give, by the names of their columns, and what they are outside of the database."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from holdfast.errors import SessionNotFound
+from holdfast.format.segments import is_whole
 from holdfast.model import SessionInfo, SessionState
-from holdfast.store.port import Claim, Record
-from holdfast.store.sqlite import segments
+from holdfast.store.port import Record
 
 if TYPE_CHECKING:
-    from holdfast.store.port import Changes
     from holdfast.store.sqlite.database import Database
 
 _read_paths = msgspec.json.Decoder(tuple[str, ...]).decode
 _read_state = msgspec.json.Decoder(SessionState).decode
 
 
-def read_info(row: tuple[Any, ...]) -> SessionInfo:
-    """Read what a list shows: the first nine columns of a session."""
-    _, id_, cwd, additional, title, created_at, updated_at, archived, messages = row[:9]
+class SessionRow(NamedTuple):
+    """All that is known of a session besides its history."""
+
+    n: int
+    id: str
+    cwd: str
+    additional: str
+    title: str | None
+    title_doc: int | None
+    created_at: int
+    updated_at: int
+    archived: int
+    messages: int
+    lines: int
+    state: bytes
+    epoch: int
+    owner: str | None
+    turn: int
+    prompt: bytes | None
+    """What its unsealed turn began with; None where all is sealed."""
+    principal: str
+    agent: str
+
+    def info(self) -> SessionInfo:
+        """Return it as a list shows it."""
+        return _info(self, self.principal, self.agent)
+
+    def record(self) -> Record:
+        """Return it as the ports do."""
+        return Record(self.info(), self.read_state(), lines=self.lines, epoch=self.epoch)
+
+    def read_state(self) -> SessionState:
+        """Decode its state."""
+        return _read_state(self.state)
+
+
+class ListedRow(NamedTuple):
+    """A session as a list reads it from an index."""
+
+    updated_at: int
+    n: int
+    id: str
+    cwd: str
+    additional: str
+    title: str | None
+    created_at: int
+    archived: int
+    messages: int
+
+    def info(self, principal: str, agent: str) -> SessionInfo:
+        """Return it as a list shows it; whose it is the index does not say."""
+        return _info(self, principal, agent)
+
+
+class HeldRow(NamedTuple):
+    """What a writer needs to know of a session that its claim holds."""
+
+    n: int
+    scope: int
+    turn: int
+    lines: int
+    tail: int
+    tail_bytes: int
+    title: str | None
+    title_doc: int | None
+
+
+class BegunRow(NamedTuple):
+    """A turn that was begun."""
+
+    n: int
+    turn: int
+    title: str | None
+    title_doc: int | None
+
+
+class AddedRow(NamedTuple):
+    """A session that was added."""
+
+    n: int
+    epoch: int
+
+
+class ReleasedRow(NamedTuple):
+    """A session that was released."""
+
+    n: int
+    is_unsealed: int
+
+
+class SegmentRow(NamedTuple):
+    """A segment of a history: how many lines come before it, and what is in it."""
+
+    position: int
+    segment: int
+    lines: int
+    checksum: int | None
+    body: bytes
+
+    @property
+    def end(self) -> int:
+        """How many lines are before the one behind it."""
+        return self.position + self.lines
+
+    def is_whole(self) -> bool:
+        """Return whether it is as it was written."""
+        return is_whole(self.body, self.lines, self.checksum)
+
+
+class BodyRow(NamedTuple):
+    """What is in a segment, whoever has it."""
+
+    lines: int
+    checksum: int | None
+    body: bytes
+
+
+class DocRow(NamedTuple):
+    """Something a search can find: a line of a segment, or the title of a session."""
+
+    id: int
+    segment: int | None
+    line: int | None
+    session: int | None
+
+
+class UnsealedRow(NamedTuple):
+    """A session with an unsealed turn."""
+
+    n: int
+    id: str
+    turn: int
+    owner: str | None
+
+
+class TotalRow(NamedTuple):
+    """Sessions, counted."""
+
+    sessions: int
+    messages: int
+    oldest: int | None
+    newest: int | None
+
+
+def _info(row: SessionRow | ListedRow, principal: str, agent: str) -> SessionInfo:
     return SessionInfo(
-        id=id_,
-        cwd=cwd,
-        additional=_read_paths(additional),
-        title=title,
-        created_at=created_at,
-        updated_at=updated_at,
-        archived=bool(archived),
-        messages=messages,
+        id=row.id,
+        cwd=row.cwd,
+        additional=_read_paths(row.additional),
+        title=row.title,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        archived=bool(row.archived),
+        messages=row.messages,
+        principal=principal,
+        agent=agent,
     )
 
 
-def read_session(row: tuple[Any, ...]) -> Record:
-    """Read a whole session."""
-    return Record(read_info(row), _read_state(row[9]), lines=row[14], epoch=row[10])
-
-
-def find_session(db: Database, session: str) -> tuple[Any, ...]:
-    """Find the row of a session."""
-    row = db.row("get_session", id=session)
+def find_session(db: Database, session: str) -> SessionRow:
+    """Find a session; raise `SessionNotFound` if there is none."""
+    row = db.first(SessionRow, "get_session", id=session)
     if row is None:
         raise SessionNotFound(session)
     return row
 
 
-def add_session(db: Database, info: SessionInfo, state: bytes, owner: str) -> tuple[int, Claim]:
-    """Add a session, claimed; give its number, too."""
-    row = db.only(
-        "add_session",
-        id=info.id,
-        cwd=info.cwd,
-        additional=msgspec.json.encode(info.additional).decode(),
-        title=None,
-        created_at=info.created_at,
-        updated_at=info.updated_at,
-        listed=info.messages > 0,
-        archived=info.archived,
-        messages=info.messages,
-        state=state,
-        owner=owner,
-    )
-    if info.title:
-        _set_title(db, row[0], info.title)
-    return row[0], Claim(info.id, row[1])
-
-
-def encoded(changes: Changes) -> bytes | None:
-    """Encode a state before a thread has it: its owner may go on changing it."""
-    return None if changes.state is UNSET else msgspec.json.encode(changes.state)
-
-
-def change_session(db: Database, n: int, changes: Changes, state: bytes | None) -> None:
-    """Change what is known of a session; its state is given as it was encoded."""
-    if state is not None:
-        db.run("set_state", n=n, state=state)
-    if changes.title is not UNSET:
-        _set_title(db, n, changes.title)
-    if changes.archived is not UNSET:
-        db.run("set_archived", n=n, archived=changes.archived)
-    if changes.additional is not UNSET:
-        db.run("set_additional", n=n, additional=msgspec.json.encode(changes.additional).decode())
-
-
-def _set_title(db: Database, n: int, title: str | None) -> None:
-    row = db.row("get_title_doc", n=n)
-    if row and row[0] is not None:
-        segments.delete_words(db, row[0])
-    doc = segments.add_words(db, title, session=n) if title else None
-    db.run("set_title", n=n, title=title, doc=doc)
-
-
-def delete_session(db: Database, n: int) -> None:
-    """Remove a session and all that only it has."""
-    _set_title(db, n, None)
-    segments.delete_history(db, n)
-    db.run("delete_session", n=n)
-
-
-def claim_of(claim: Claim) -> dict[str, Any]:
-    """Give the bindings that check a claim."""
-    return {"id": claim.session, "epoch": claim.epoch}
-
-
-def check(db: Database, claim: Claim) -> tuple[Any, ...] | None:
-    """Find the number of a session if the claim to it holds."""
-    return db.row("check_claim", **claim_of(claim))
+def read_body(db: Database, segment: int) -> bytes | None:
+    """Return what is in a segment, or None if it is damaged or not there."""
+    row = db.first(BodyRow, "get_segment", id=segment)
+    return row.body if row is not None and is_whole(row.body, row.lines, row.checksum) else None

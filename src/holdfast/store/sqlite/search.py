@@ -5,79 +5,95 @@ from __future__ import annotations
 import re
 import unicodedata
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import apsw
+import msgspec
 
 from holdfast.format import event_in, searchable
+from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import Hit
-from holdfast.store.sqlite.rows import read_session
+from holdfast.store.sqlite.rows import DocRow, SessionRow, read_body
+from holdfast.store.sqlite.scopes import covers_all, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.model import Event, SessionInfo
+    from holdfast.model import Event, Scope, SessionInfo
     from holdfast.store.sqlite.database import Database
 
 MANY = 2_000
-"""So many hits are looked at one by one before the database is asked for those of one directory alone."""
+"""So many hits are looked at one by one before the database is asked for those of a scope or directory alone."""
 
 _WORD = re.compile("(?:[^\\W_]|[\u0300-\u036f])+")
 """A word as the tokenizer of the database sees it: letters and digits, with their accents."""
 
 
-def find(db: Database, words: str, cwd: str | None, limit: int) -> list[Hit]:
-    """Find the newest texts that have all of the words."""
+def find(db: Database, words: str, scope: Scope, cwd: str | None, limit: int) -> list[Hit]:
+    """Find the newest texts of a scope that have all of the words."""
     asked = dict.fromkeys(_WORD.findall(words))
     if not asked:
         return []
     match = " ".join(f'"{word}"' for word in asked)
-    wanted = {_plain(word) for word in asked}
+    wanted = {_without_accents(word) for word in asked}
     hits: list[Hit] = []
-    sessions = _Sessions(db, cwd)
-    for _, segment, line, session in _docs(db, match, cwd):
-        info = sessions.of(segment, session)
+    sessions = _Sessions(db, scope, cwd)
+    for doc in _docs(db, match, scope, cwd):
+        info = sessions.having(doc)
         if info is not None:
-            hits.append(_title_hit(info, wanted) if segment is None else _line_hit(db, info, segment, line, wanted))
+            hits.append(_title_hit(info, wanted) if doc.segment is None else _line_hit(db, info, doc, wanted))
         if len(hits) == limit:
             break
     return hits
 
 
-def _docs(db: Database, match: str, cwd: str | None) -> Iterator[tuple[Any, ...]]:
-    """Give what has all of the words, newest first.
+def _docs(db: Database, match: str, scope: Scope, cwd: str | None) -> Iterator[DocRow]:
+    """Find what has all of the words, newest first.
 
-    Where only one directory counts and it is not among the newest, the others are passed over by the database.
+    Where only a part of the sessions counts and none of it is among the newest, the database passes over the others.
     """
+    is_part = cwd is not None or not covers_all(db, scope)
     for looked, row in enumerate(db.rows("find_words", words=match)):
-        if cwd is not None and looked == MANY:
-            yield from db.rows("find_words_in", words=match, cwd=cwd, before=row[0] + 1)
+        doc = DocRow(*row)
+        if is_part and looked == MANY:
+            yield from _docs_of_part(db, match, scope, cwd, doc.id + 1)
             return
-        yield row
+        yield doc
+
+
+def _docs_of_part(db: Database, match: str, scope: Scope, cwd: str | None, before: int) -> Iterator[DocRow]:
+    scopes = msgspec.json.encode(list(numbers_in(db, scope))).decode()
+    if cwd is None:
+        found = db.rows("find_words_in_scopes", words=match, scopes=scopes, before=before)
+    else:
+        found = db.rows("find_words_in_directory", words=match, scopes=scopes, cwd=cwd, before=before)
+    return (DocRow(*row) for row in found)
 
 
 class _Sessions:
-    """The sessions of a directory, or of all, by what they have; neighbouring hits are often in the same."""
+    """The sessions that count, by what they have; neighbouring hits are often in the same."""
 
-    def __init__(self, db: Database, cwd: str | None) -> None:
+    def __init__(self, db: Database, scope: Scope, cwd: str | None) -> None:
         self._db = db
+        self._scope = scope
         self._cwd = cwd
         self._last: tuple[int | None, SessionInfo | None] = (None, None)
 
-    def of(self, segment: int | None, session: int | None) -> SessionInfo | None:
-        """Find the session that has a segment, or has that number."""
-        if segment is None:
-            return self._first([session])
-        if segment != self._last[0]:
-            numbers = (n for (n,) in self._db.rows("sessions_with_segment", segment=segment))
-            self._last = segment, self._first(numbers)
+    def having(self, doc: DocRow) -> SessionInfo | None:
+        """Find the session that has a text; None where it is none that counts."""
+        if doc.segment is None:
+            return self._first([doc.session])
+        if doc.segment != self._last[0]:
+            numbers = (n for (n,) in self._db.rows("sessions_with_segment", segment=doc.segment))
+            self._last = doc.segment, self._first(numbers)
         return self._last[1]
 
     def _first(self, numbers: Iterable[int | None]) -> SessionInfo | None:
         for n in numbers:
-            row = self._db.row("get_session_by_number", n=n)
-            if row is not None and self._cwd in (None, row[2]):
-                return read_session(row).info
+            row = self._db.first(SessionRow, "get_session_by_number", n=n)
+            if row is not None and self._cwd in (None, row.cwd):
+                info = row.info()
+                if self._scope.covers(info.principal, info.agent):
+                    return info
         return None
 
 
@@ -86,27 +102,28 @@ def _title_hit(info: SessionInfo, wanted: set[str]) -> Hit:
     return Hit(info, "title", "", title, marks(title, wanted))
 
 
-def _line_hit(db: Database, info: SessionInfo, segment: int, line: int, wanted: set[str]) -> Hit:
-    stored: list[bytes] = db.only("get_segment", id=segment)[0].split(b"\n")[line:]
-    if not stored:
-        raise apsw.CorruptError("a line that words were found in is not there")
+def _line_hit(db: Database, info: SessionInfo, doc: DocRow, wanted: set[str]) -> Hit:
+    body = read_body(db, doc.segment or 0)
+    stored = [] if body is None else body.split(b"\n")[doc.line :]
+    if not stored:  # the index says that the words are there, and nobody can say more
+        return Hit(info, DAMAGED, "", "This part of the session is damaged", ())
     first = event_in(stored[0])
-    text = searchable(takewhile(lambda it: _is_same(event_in(it), first), stored))
+    text = searchable(takewhile(lambda line: _is_same(event_in(line), first), stored))
     return Hit(info, first.kind, first.key, text, marks(text, wanted))
 
 
 def _is_same(event: Event, other: Event) -> bool:
-    """Say whether two events are about the same entry: one may be stored on several lines, one after the other."""
+    """Return whether two events are about the same entry: one may be stored on several lines, one after the other."""
     return (event.rule.entity, event.key) == (other.rule.entity, other.key)
 
 
 def marks(text: str, wanted: set[str]) -> tuple[tuple[int, int], ...]:
     """Find words in a text, however they are written there."""
-    return tuple(found.span() for found in _WORD.finditer(text) if _plain(found.group()) in wanted)
+    return tuple(found.span() for found in _WORD.finditer(text) if _without_accents(found.group()) in wanted)
 
 
-def _plain(word: str) -> str:
+def _without_accents(word: str) -> str:
     """Write a word without accents and capitals."""
     if not word.isascii():
-        word = "".join(it for it in unicodedata.normalize("NFD", word) if not unicodedata.combining(it))
+        word = "".join(char for char in unicodedata.normalize("NFD", word) if not unicodedata.combining(char))
     return word.lower()

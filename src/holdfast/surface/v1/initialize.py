@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
     from holdfast.model import Update
+    from holdfast.surface.description import Description
 
 VERSION = 1
 
@@ -15,19 +14,13 @@ MCP_KINDS = frozenset({"stdio", "http", "sse"})
 """The kinds of MCP servers that are advertised and connected; everybody may send the first (E1)."""
 
 
-def result(
-    *,
-    name: str,
-    title: str | None,
-    version: str,
-    accepts: Collection[str],
-    auth: Iterable[tuple[str, str, str | None]],
-) -> Update:
-    """Answer `initialize`."""
-    info: Update = {"name": name, "version": version}
-    if title is not None:
-        info["title"] = title
-    methods = [_method(*it) for it in auth]
+def result(agent: Description) -> Update:
+    """Return the answer to `initialize`."""
+    info: Update = {"name": agent.name, "version": agent.version}
+    if agent.title is not None:
+        info["title"] = agent.title
+    methods = [_method(*method) for method in agent.auth_methods]
+    accepts, kinds = agent.accepts, MCP_KINDS & agent.mcp_kinds
     supported = ("list", "resume", "close", "delete", "fork", "archive", "status", "title", "additionalDirectories")
     capabilities: Update = {
         "loadSession": True,
@@ -36,12 +29,21 @@ def result(
             "audio": "audio" in accepts,
             "embeddedContext": "resource" in accepts,
         },
-        "mcpCapabilities": {"http": "http" in MCP_KINDS, "sse": "sse" in MCP_KINDS},
-        "sessionCapabilities": {it: _marker() for it in supported},
+        "mcpCapabilities": {"http": "http" in kinds, "sse": "sse" in kinds},
+        "sessionCapabilities": {ability: _marker() for ability in supported} | _system_prompt(accepts),
     }
     if methods:
         capabilities["auth"] = {"logout": _marker()}
-    return {"protocolVersion": VERSION, "agentInfo": info, "agentCapabilities": capabilities, "authMethods": methods}
+    answer = {"protocolVersion": VERSION, "agentInfo": info, "agentCapabilities": capabilities, "authMethods": methods}
+    return answer if agent.meta is None else {**answer, "_meta": agent.meta}
+
+
+def _system_prompt(accepts: frozenset[str]) -> Update:
+    """Return whether a client may give instructions to the agent's model, and whether in the place of its own."""
+    if "system_prompt" not in accepts:
+        return {}
+    override = "system_prompt_override" in accepts
+    return {"systemPrompt": {"mode": {"override": _marker()}} if override else _marker()}
 
 
 def _marker() -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
     from holdfast.model import Update
+    from holdfast.surface.description import Description
 
 VERSION = 2
 
@@ -15,19 +14,13 @@ MCP_KINDS = ("stdio", "http")
 """The kinds of MCP servers that are advertised and connected (E1)."""
 
 
-def result(
-    *,
-    name: str,
-    title: str | None,
-    version: str,
-    accepts: Collection[str],
-    auth: Iterable[tuple[str, str, str | None]],
-) -> Update:
-    """Answer `initialize`. A marker of support is an empty object (A8); the early draft's are among them (B9)."""
-    info: Update = {"name": name, "version": version}
-    if title is not None:
-        info["title"] = title
-    prompt = {theirs: _marker() for ours, theirs in _PROMPT.items() if ours in accepts}
+def result(agent: Description) -> Update:
+    """Return the answer to `initialize`. A marker of support is an empty object (A8, B9)."""
+    info: Update = {"name": agent.name, "version": agent.version}
+    if agent.title is not None:
+        info["title"] = agent.title
+    prompt = {theirs: _marker() for ours, theirs in _PROMPT.items() if ours in agent.accepts}
+    mcp = {kind: _marker() for kind in MCP_KINDS if kind in agent.mcp_kinds}
     supported = (
         "list",
         "load",
@@ -40,16 +33,26 @@ def result(
         "title",
         "additionalDirectories",
     )
-    session = {"prompt": prompt, "mcp": {it: _marker() for it in MCP_KINDS}, **{it: _marker() for it in supported}}
-    return {
+    abilities = {ability: _marker() for ability in supported}
+    session = {"prompt": prompt, "mcp": mcp, **abilities, **_system_prompt(agent.accepts)}
+    answer: Update = {
         "protocolVersion": VERSION,
         "info": info,
         "capabilities": {"session": session},
-        "authMethods": [_method(*it) for it in auth],
+        "authMethods": [_method(*method) for method in agent.auth_methods],
     }
+    return answer if agent.meta is None else {**answer, "_meta": agent.meta}
 
 
 _PROMPT = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
+
+
+def _system_prompt(accepts: frozenset[str]) -> Update:
+    """Return whether a client may give instructions to the agent's model, and whether in the place of its own."""
+    if "system_prompt" not in accepts:
+        return {}
+    override = "system_prompt_override" in accepts
+    return {"systemPrompt": {"mode": {"override": _marker()}} if override else _marker()}
 
 
 def _marker() -> dict[str, Any]:

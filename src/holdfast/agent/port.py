@@ -1,0 +1,187 @@
+"""An agent port made of an author's `Agent`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agent.client import ClientServices
+from holdfast.agent.mcp_servers import McpServers
+from holdfast.agent.session import Session
+from holdfast.agent.turn import Turn
+from holdfast.errors import InvalidParams, MethodNotFound, UsageError
+from holdfast.model import AgentDescription, AuthMethod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.agent.agent import Agent, Command, Handler
+    from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
+    from holdfast.mcp import Server
+    from holdfast.model import ClientInfo, Option, OptionValue, StopReason, Update
+
+
+class AuthorAgent:
+    """An author's agent, as the engine and the server see it."""
+
+    begins_entries = True  # every id in a turn is made in it
+
+    def __init__(self, agent: Agent, servers: tuple[Server, ...] = ()) -> None:
+        if agent.handler is None and not agent.commands:
+            raise UsageError(f"the agent {agent.name!r} has no prompt handler; decorate one with @agent.prompt")
+        self.agent = agent
+        self.servers = servers
+        """MCP servers that every session has, besides those its clients name."""
+
+    async def describe(self, client: ClientInfo) -> AgentDescription:  # noqa: ARG002
+        """Describe the agent as its author declared it."""
+        agent = self.agent
+        return AgentDescription(
+            name=agent.name,
+            version=agent.version,
+            title=agent.title,
+            accepts=agent.accepts,
+            auth_methods=tuple(AuthMethod(way.id, way.name, way.description) for way in agent.logins),
+            auth_required=agent.auth_required,
+        )
+
+    async def log_in(self, method_id: str) -> None:
+        """Call the author's login."""
+        login = next((login for login in self.agent.logins if login.id == method_id), None)
+        if login is None:
+            raise InvalidParams(f"There is no way to log in called {method_id!r}")
+        await login.log_in()
+
+    async def log_out(self) -> None:
+        """Call the author's logout, if there is one."""
+        if self.agent.logout is not None:
+            await self.agent.logout()
+
+    async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> AuthorSession:  # noqa: ARG002
+        """Begin to connect the client's MCP servers, and call the author's hooks."""
+        opened = AuthorSession(self, session)
+        session.agent = opened
+        try:
+            await opened.servers.connect(client)
+            for hook in self.agent.open_hooks:
+                await hook(opened.seen_by(client))
+        except BaseException:
+            await opened.servers.close()
+            raise
+        opened.announces = True
+        return opened
+
+    async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
+        """Let the author's function answer."""
+        if (handle := self.agent.request_handlers.get(method)) is None:
+            raise MethodNotFound(f"There is no method {method[:100]}")
+        return await handle(params, client)
+
+    async def notify(self, method: str, params: Any, client: ConnectedClient) -> None:
+        """Call the author's function, if there is one."""
+        if (handle := self.agent.notification_handlers.get(method)) is not None:
+            await handle(params, client)
+
+
+class AuthorSession:
+    """One session of an author's agent while it is in memory."""
+
+    def __init__(self, port: AuthorAgent, session: LiveSession) -> None:
+        self.agent = port.agent
+        self.live = session
+        self.servers = McpServers(session, port.servers)
+        self.scratch: dict[str, Any] = {}
+        """What the author's code keeps with the session while it is in memory."""
+        self.own_options: dict[str, Option | None] = {}
+        """The options of this session alone; None where one of the agent's is not offered in it."""
+        self.own_commands: dict[str, Command | None] = {}
+        self.announces = False
+        """Whether clients are told of changes: not before the session is open, its answer tells them all."""
+        self._working: dict[SessionClient | None, int] = {}
+
+    def seen_by(self, client: SessionClient | None) -> Session:
+        """Return the session as the author's code sees it when it works for a client."""
+        return Session(self, client)
+
+    # What it offers
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The agent's options, and those of this session."""
+        offered = {option.id: option for option in self.agent.options} | self.own_options
+        return tuple(option for option in offered.values() if option is not None)
+
+    @property
+    def commands(self) -> Sequence[Update]:
+        """The agent's commands, and those of this session."""
+        return [command.described() for command in self.all_commands().values()]
+
+    def all_commands(self) -> dict[str, Command]:
+        """Return the commands by name."""
+        offered = self.agent.commands | self.own_commands
+        return {name: command for name, command in offered.items() if command is not None}
+
+    # What happens to it
+
+    async def attached(self, client: SessionClient) -> None:
+        """Connect the servers a client names now, unless others are here: then its first prompt does (E3)."""
+        alone = all(attachment.client is client for attachment in self.live.attachments)
+        if client not in self._working and (alone or self.servers.has(client)):
+            await self.servers.connect(client)
+
+    async def detached(self, client: SessionClient) -> None:
+        """Disconnect the servers of a client that left; while a turn of it runs, that has to wait."""
+        if client not in self._working:
+            await self.servers.disconnect(client)
+
+    def notices(self, client: SessionClient) -> list[Update]:
+        """Tell a client which of its servers have failed."""
+        return self.servers.failures(client)
+
+    async def option_set(self, option: str, value: OptionValue) -> None:
+        """Call the author's hooks."""
+        turn = self.live.turn
+        session = self.seen_by(None if turn is None else turn.client)
+        for hook in self.agent.option_hooks:
+            await hook(session, option, value)
+
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
+        """Let the author's handler answer."""
+        client = turn.client
+        self._working[client] = self._working.get(client, 0) + 1
+        try:
+            await self.servers.connect(client)
+            return await self._answer(turn)
+        finally:
+            self._working[client] -= 1
+            if not self._working[client]:
+                del self._working[client]
+                if client is not None and all(other.client is not client for other in self.live.attachments):
+                    self.live.start(self.servers.disconnect(client))
+
+    async def _answer(self, turn: LiveTurn) -> StopReason | None:
+        handler, text = self._handler_for(turn.text)
+        theirs = Turn(self.seen_by(turn.client), turn, text, ClientServices.of(turn))
+        answer = handler(theirs)
+        if isinstance(answer, AsyncIterator):
+            async for piece in answer:
+                await theirs.say(piece)
+        else:
+            await answer
+        return theirs.stop_reason
+
+    def _handler_for(self, text: str) -> tuple[Handler, str]:
+        name, *rest = text.split(maxsplit=1) or ("",)
+        if text.startswith("/") and (command := self.all_commands().get(name[1:])) is not None:
+            return command.handle, rest[0].strip() if rest else ""
+        if self.agent.handler is None:
+            raise UsageError("the agent has only commands, and this is none of them")
+        return self.agent.handler, text
+
+    async def close(self) -> None:
+        """Call the author's hooks, and end the connections to MCP servers (E5)."""
+        try:
+            for hook in self.agent.close_hooks:
+                await hook(self.seen_by(None))
+        finally:
+            await self.servers.close()

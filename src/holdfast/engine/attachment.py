@@ -1,0 +1,100 @@
+"""An attachment: one client watching one session, from a moment on.
+
+What was before that moment is read with `past`; what happens while it is read waits, and is shown by `follow`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from holdfast.format import lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from holdfast.engine.ports import SessionClient
+    from holdfast.engine.session import LiveSession
+    from holdfast.model import Event
+    from holdfast.store import Store
+
+log = logging.getLogger(__name__)
+
+HELD_BYTES = 32 << 20
+"""What may wait for a client while it is shown what was before…"""
+
+DROP_BYTES = 32 << 20
+"""…and what may be unread by it afterwards. Past either it is dropped, not waited for (P7)."""
+
+
+class Attachment:
+    """One client watching one session."""
+
+    __slots__ = ("_held", "_held_bytes", "_lines", "_refusal", "_unsealed", "client", "session")
+
+    def __init__(self, session: LiveSession, client: SessionClient) -> None:
+        self.session = session
+        self.client = client
+        self._held: list[Event] | None = []
+        self._held_bytes = 0
+        # The past, as of now: what is sealed, and what was shown since.
+        journal = session.journal
+        self._lines = journal.lines
+        self._unsealed = [line.body for line in lines_of(journal.open.history)] if journal.open else []
+        # Where the store could not keep up, a part of that is not stored, and so cannot be shown (P1).
+        self._refusal = journal.failure
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is shown what happens as it happens."""
+        return self._held is None
+
+    async def past(self, store: Store, start: int = 0) -> AsyncIterator[list[bytes]]:
+        """Read what happened before it was attached, from a line on: blocks of stored lines."""
+        if self._refusal is not None:
+            raise self._refusal
+        if start < self._lines:
+            async for blocks in store.read(self.session.id, start, self._lines):
+                yield blocks
+        if self._unsealed:
+            yield self._unsealed
+
+    def follow(self) -> None:
+        """Show what happened since it was attached, and from now on everything as it happens."""
+        held, self._held = self._held, None
+        self._unsealed = []
+        if self not in self.session.attachments:
+            return
+        if held:
+            self._show(held)
+        self.session.asks.ask_newcomer(self)
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """Take events, now or later; drop the client if it is too far behind."""
+        if self._held is None:
+            self._show(events)
+            behind = self.client.backlog > DROP_BYTES
+        else:
+            self._held += events
+            self._held_bytes += sum(len(event.body) for event in events)
+            behind = self._held_bytes > HELD_BYTES
+        if behind:
+            self.drop("It does not read fast enough; load the session again to go on watching")
+
+    def drop(self, reason: str) -> None:
+        """Let the client watch no more, and tell it why."""
+        if self in self.session.attachments:
+            self.session.detach(self)
+            self._held = []
+            try:
+                self.client.dropped(reason)
+            except Exception:
+                log.exception("A client could not be told that it watches no more")
+
+    def _show(self, events: Sequence[Event]) -> None:
+        try:
+            self.client.show(events)
+        except Exception:
+            # What it cannot take is no reason why others should not have it, or why it should not be stored (P7).
+            log.exception("A client could not be shown what happened")
+            self.drop("It could not be shown what happened; load the session again to go on watching")

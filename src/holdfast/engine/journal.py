@@ -1,0 +1,382 @@
+"""The journal: the one place where order and durability of a live session are decided.
+
+Every event of a session goes through here, in a turn and between turns. There are two marks. What is *kept* survives
+the death of the process and may be shown (P1); what is *durable* survives loss of power and may be acknowledged (P2).
+Nothing is shown that is not kept; that is the whole rule.
+
+A `Journal` is *open* from the first event to the seal: an `OpenLog` then holds what was said since the last seal. A
+turn opens it with its prompt; between turns it opens by itself, and is sealed when it has been quiet for a moment. What
+the store could not seal stays here until it can, ahead of everything else. `claim_session` recovers what a process
+left unsealed when it died (P3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from holdfast.engine.log import OpenLog
+from holdfast.errors import RequestError, StoreError, UsageError
+from holdfast.format import Line, lines_of, stored
+from holdfast.model import FINAL_STATUSES, Event, History, TurnEnd, check_update, event_from, latest
+from holdfast.model.kinds import PRIVATE, REMEMBERED
+from holdfast.store import Changes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.engine.session import LiveSession
+    from holdfast.model import SessionState, Update
+    from holdfast.store import Claim, Record, Store, TurnLog, UnsealedTurn
+
+log = logging.getLogger(__name__)
+
+QUIET = 0.5
+"""What happens between turns is sealed when nothing has happened for so many seconds."""
+
+_MESSAGES = frozenset({"user_message", "agent_message"})
+
+
+class _Seal(NamedTuple):
+    """All that a seal puts into the store."""
+
+    lines: list[Line]
+    changes: Changes
+    messages: int
+    private: list[bytes]
+    activity: bool
+    unshown: list[Event]
+    """What nobody may see before it is sealed."""
+
+
+class Journal:
+    """Order and durability of one live session."""
+
+    __slots__ = ("_left", "_opening", "_quiet", "_sealing", "_session", "_store", "_waiting", "claim", "lines", "open")
+
+    def __init__(self, store: Store, session: LiveSession, claim: Claim, lines: int) -> None:
+        self.claim = claim
+        self.lines = lines
+        """How many lines are sealed."""
+        self.open: OpenLog | None = None
+        self._store = store
+        self._session = session
+        self._left: tuple[_Seal, RequestError] | None = None  # what the store could not seal, and why
+        self._sealing: asyncio.Lock | None = None
+        self._opening: asyncio.Future[None] | None = None
+        self._waiting: list[tuple[Event, bool]] = []  # said while no log took it, and whether it is to be stored
+        self._quiet: asyncio.TimerHandle | None = None  # set while what is open is between turns
+
+    @property
+    def failure(self) -> RequestError | None:
+        """Why a part of what was said is not stored, where that is so."""
+        if self._left is not None:
+            return self._left[1]
+        return self.open.failure if self.open is not None else None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was said is sealed."""
+        return self.open is None and self._left is None and self._opening is None
+
+    async def shown(self) -> None:
+        """Wait until all that was said so far has been shown, or cannot be."""
+        await self._opened()
+        if self.open is not None:
+            await self.open.shown()
+
+    async def begin(self, first: Event, changes: Changes, failed: Callable[[], None], *, whole: bool) -> OpenLog:
+        """Open the log of a turn with its prompt, which is durable when this returns."""
+        while not self.is_idle:
+            await self.settle()
+        self._opening = asyncio.get_running_loop().create_future()
+        try:
+            turn_log = await self._store.begin(self.claim, [first.body], changes)
+            self.open = OpenLog(turn_log, self._session.show, failed, whole=whole)
+            self.open.history.apply(first)
+        finally:
+            self._now_open()
+        return self.open
+
+    async def seal(self, end: TurnEnd) -> TurnEnd:
+        """Seal a turn, before anyone hears of its end (P2). What the store cannot take is kept here for later.
+
+        Raise `SessionMoved` or `SessionNotFound` where the session is not ours any more.
+        """
+        opened = self.open
+        assert opened is not None
+        await opened.shown()
+        opened.sealing = True
+        seal = self._seal(opened, end_mark(end), activity=True)
+        try:
+            await self._write(seal)
+        except StoreError as e:
+            failed = TurnEnd("error", e.message)
+            if end.reason == "end_turn":
+                seal = self._seal(opened, end_mark(failed), activity=False)
+            self._left = seal._replace(activity=False), e
+            return failed
+        finally:
+            self.open = None
+        self._session.show(seal.unshown)
+        self._take_waiting()
+        return end
+
+    def append(self, event: Event) -> None:
+        """Take an event, in a turn or between turns. Between turns a log is opened first; showing waits for that."""
+        if self.open is not None and not self.open.sealing:
+            self.open.append(event)
+            if self._quiet is not None:
+                self._seal_when_quiet()
+            return
+        self._waiting.append((event, True))
+        if self.open is None and self._opening is None:
+            self._open_between()
+
+    def announce(self, event: Event) -> None:
+        """Show an event that is stored already, or never is, in order with all that was said before."""
+        if self.open is not None and not self.open.sealing:
+            self.open.announce(event)
+        elif self.open is None and self._opening is None:
+            self._session.show([event])
+        else:
+            self._waiting.append((event, False))
+
+    async def settle(self) -> None:
+        """Seal what was said between turns, and what the store could not take before.
+
+        Raise `StoreError` where it still cannot be, `SessionMoved` or `SessionNotFound` where it is not ours any more.
+        """
+        await self._opened()
+        if self._left is None and self._quiet is None:
+            return
+        if self._sealing is None:
+            self._sealing = asyncio.Lock()
+        async with self._sealing:
+            if self._quiet is not None:
+                await self._seal_between()
+            await self._seal_left()
+
+    # Between turns
+
+    def _open_between(self) -> None:
+        self._opening = opening = asyncio.get_running_loop().create_future()
+
+        async def open_log() -> None:
+            turn_log: TurnLog
+            try:
+                await self._seal_left()
+                turn_log = await self._store.begin(self.claim, [], Changes(), activity=False)
+            except StoreError as e:
+                turn_log = _Nowhere(e)
+            except RequestError as e:
+                self._waiting.clear()
+                self._opening = None
+                opening.set_result(None)
+                await self._session.lose(e.message)
+                return
+            self.open = OpenLog(turn_log, self._session.show, _nothing, whole=False)
+            self._seal_when_quiet()
+            self._now_open()
+
+        self._session.start(open_log())
+
+    def _now_open(self) -> None:
+        """Let what has waited for a log go into it."""
+        opening, self._opening = self._opening, None
+        self._take_waiting()
+        if opening is not None:
+            opening.set_result(None)
+
+    def _take_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for event, to_be_stored in waiting:
+            if to_be_stored:
+                self.append(event)
+            else:
+                self.announce(event)
+
+    async def _opened(self) -> None:
+        while self._opening is not None:
+            await asyncio.shield(self._opening)
+
+    def _seal_when_quiet(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
+        self._quiet = asyncio.get_running_loop().call_later(QUIET, self._session.settle_soon)
+
+    async def _seal_between(self) -> None:
+        opened = self.open
+        assert opened is not None and self._quiet is not None
+        self._quiet.cancel()
+        await opened.shown()
+        opened.sealing = True
+        seal = self._seal(opened, [], activity=False)
+        try:
+            await self._write(seal._replace(activity=seal.messages > 0))
+        except StoreError as e:
+            self._left = seal, e
+            raise
+        finally:
+            self._quiet, self.open = None, None
+        self._session.show(seal.unshown)
+        self._take_waiting()
+
+    async def _seal_left(self) -> None:
+        if self._left is not None:
+            seal, _ = self._left
+            await self._write(seal)
+            self._left = None
+            self._session.show(seal.unshown)
+
+    # Sealing
+
+    def _seal(self, opened: OpenLog, marks: list[Event], *, activity: bool) -> _Seal:
+        """Work out what to put into the store. The mark of a bad end is shown, like anything else, once it is there."""
+        lines, changes, messages = sealed_lines(opened.history, marks, self._session.state)
+        if changes.title is not UNSET:
+            # The user may be giving it another one right now, and came later.
+            changes = msgspec.structs.replace(changes, title=self._session.title)
+        return _Seal(lines, changes, messages, opened.private, activity, [*opened.unshown, *marks])
+
+    async def _write(self, seal: _Seal) -> None:
+        await self._store.seal(
+            self.claim,
+            seal.lines,
+            seal.changes,
+            messages=seal.messages,
+            private=seal.private,
+            activity=seal.activity,
+        )
+        self.lines += len(seal.lines)
+
+
+class _Nowhere:
+    """Stands for the log that the store could not open: nothing can be kept in it."""
+
+    def __init__(self, failure: StoreError) -> None:
+        self._failure = failure
+
+    def append(self, lines: bytes) -> None:  # noqa: ARG002
+        raise self._failure
+
+    async def sync(self) -> None:
+        raise self._failure
+
+
+def _nothing() -> None: ...
+
+
+# How a turn ends
+
+
+def closing_events(history: History, *, status: str, whole: bool) -> list[Event]:
+    """Return how what a turn left open ends: tool calls that were not finished, terminals that had not exited.
+
+    Unless every entry begins in its turn (`whole`), a tool call may be one that an earlier turn has finished.
+    """
+    events: list[Event] = []
+    for entry in history:
+        began_here = whole or "status" in entry.members or "title" in entry.members
+        if entry.entity == "tool_call_update" and began_here and entry.members.get("status") not in FINAL_STATUSES:
+            events.append(event_from({"sessionUpdate": "tool_call_update", "toolCallId": entry.key, "status": status}))
+        elif entry.entity == "terminal_update" and not isinstance(entry.members.get("exitStatus"), dict):
+            events.append(event_from({"sessionUpdate": "terminal_update", "terminalId": entry.key, "exitStatus": {}}))
+    return events
+
+
+def end_mark(end: TurnEnd) -> list[Event]:
+    """Return the mark that a turn which did not end well leaves in the history (C4); none for one that did."""
+    if end.reason == "end_turn":
+        return []
+    mark: Update = {"sessionUpdate": "_holdfast/turn_end", "reason": end.reason}
+    return [event_from(mark if end.error is None else {**mark, "error": end.error})]
+
+
+def sealed_lines(history: History, marks: list[Event], state: SessionState) -> tuple[list[Line], Changes, int]:
+    """Return what a log leaves behind: lines, changes, and how many messages the lines add."""
+    title: str | UnsetType | None = UNSET
+    for kind, update in history.state.items():
+        keep_latest(state, update)
+        if kind == "session_info_update" and "title" in update:
+            title = update["title"]
+    messages = sum(entry.entity in _MESSAGES for entry in history)
+    lines = [*lines_of(history), *(Line(stored(mark.update()), "") for mark in marks)]
+    return lines, Changes(state=state, title=title), messages
+
+
+def keep_latest(state: SessionState, update: Update) -> None:
+    """Remember the latest that was said about the session itself. Titles and options are kept elsewhere."""
+    kind = update["sessionUpdate"]
+    if kind == "session_info_update":
+        if "title" in update and state.title_by != "user":
+            state.title_by = "agent"
+    elif kind != "config_option_update":
+        state.latest[kind] = latest(state.latest.get(kind), update)
+
+
+# What a process left behind when it died
+
+
+async def claim_session(store: Store, session_id: str, *, begins_entries: bool) -> tuple[Claim, Record]:
+    """Become the one writer of a session; a turn that a crash broke is ended first (P3)."""
+    claim, record, broken = await store.claim(session_id)
+    if broken is None:
+        return claim, record
+    lines, changes, messages, private = recovered(broken, record, begins_entries=begins_entries)
+    try:
+        await store.seal(claim, lines, changes, messages=messages, private=private, activity=False)
+    except BaseException:
+        await store.release(claim)
+        raise
+    state = record.state if isinstance(changes.state, UnsetType) else changes.state
+    title = record.info.title if isinstance(changes.title, UnsetType) else changes.title
+    info = msgspec.structs.replace(record.info, title=title)
+    return claim, record._replace(info=info, state=state, lines=record.lines + len(lines))
+
+
+def recovered(
+    broken: UnsealedTurn, record: Record, *, begins_entries: bool
+) -> tuple[list[Line], Changes, int, list[bytes]]:
+    """Fold a broken turn into what is to be sealed: lines, changes, how many messages they add, private entries."""
+    try:
+        return _recovered(broken.lines, record, begins_entries=begins_entries)
+    except Exception:
+        # It may have been what broke the turn. One event that cannot be kept is no reason to lose the others.
+        log.exception("Something that a broken turn had said makes no sense, and is left out")
+        return _recovered([line for line in broken.lines if _is_sound(line)], record, begins_entries=begins_entries)
+
+
+def _recovered(
+    lines: Sequence[bytes], record: Record, *, begins_entries: bool
+) -> tuple[list[Line], Changes, int, list[bytes]]:
+    updates = [msgspec.json.decode(line) for line in lines]
+    in_turn = bool(updates) and updates[0]["sessionUpdate"] == "user_message"  # otherwise it was between turns
+    whole = begins_entries and in_turn
+    history, private = History(complete=whole), list[bytes]()
+    for update, line in zip(updates, lines, strict=True):
+        if update["sessionUpdate"] == REMEMBERED:
+            record.state.permissions[update["subject"]] = update["allow"]
+        elif update["sessionUpdate"] == PRIVATE:
+            private.append(msgspec.json.encode(update["data"]))
+        else:
+            history.apply(event_from(update, line))
+    marks: list[Event] = []
+    if in_turn:
+        record.state.interrupted = True
+        marks = end_mark(TurnEnd("interrupted"))
+        for event in closing_events(history, status="failed", whole=whole):
+            history.apply(event)
+    return *sealed_lines(history, marks, record.state), private
+
+
+def _is_sound(line: bytes) -> bool:
+    try:
+        check_update(msgspec.json.decode(line))
+    except UsageError:
+        return False
+    return True

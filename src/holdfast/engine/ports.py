@@ -1,0 +1,177 @@
+"""The engine's two open sides: the agent that performs turns, and the clients of a session.
+
+An author's code and a wrapped process are the same thing here: an `AgentPort`. It describes itself once to each
+connection, and opens an `AgentSession` for each session, with options and commands of its own that may change while
+the session lives. Nothing about an agent is read from anywhere else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holdfast.engine.session import LiveSession
+    from holdfast.engine.turn import LiveTurn
+    from holdfast.model import (
+        AgentDescription,
+        Answer,
+        ClientInfo,
+        Event,
+        Option,
+        OptionValue,
+        Question,
+        StopReason,
+        SystemPrompt,
+        Update,
+    )
+
+Origin: TypeAlias = Literal["new", "restored", "forked"]
+"""How a session came into memory: it was created, brought back from the store, or made as a fork of another."""
+
+
+class AgentPort(Protocol):
+    """An agent: an author's code, or another process."""
+
+    @property
+    def begins_entries(self) -> bool:
+        """Whether every entry a turn speaks of begins in that turn, so that what it says of it is the whole."""
+        ...
+
+    async def describe(self, client: ClientInfo) -> AgentDescription:
+        """Describe the agent to a client that connects."""
+        ...
+
+    async def log_in(self, method_id: str) -> None:
+        """Log in by one of its methods; raise a `RequestError` that says why it failed."""
+        ...
+
+    async def log_out(self) -> None:
+        """Log out."""
+        ...
+
+    async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> AgentSession:
+        """Prepare for a session that comes into memory. `client` is the one that opens it, if any does."""
+        ...
+
+    async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
+        """Answer a request that the protocol does not define; raise `MethodNotFound` where it has no answer."""
+        ...
+
+    async def notify(self, method: str, params: Any, client: ConnectedClient) -> None:
+        """Take a notification that the protocol does not define."""
+        ...
+
+
+class AgentSession(Protocol):
+    """One session, as its agent keeps it while it is in memory."""
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """What can be set for the session now, in the order to show. Call `session.options_changed` on a change."""
+        ...
+
+    @property
+    def commands(self) -> Sequence[Update]:
+        """The slash commands of the session now. Call `session.commands_changed` on a change."""
+        ...
+
+    async def attached(self, client: SessionClient) -> None:
+        """Note that a client has opened the session, perhaps again, with the roots and servers it has now."""
+        ...
+
+    async def detached(self, client: SessionClient) -> None:
+        """Note that a client has left the session."""
+        ...
+
+    async def option_set(self, option: str, value: OptionValue) -> None:
+        """React to an option the user has set. Where this raises `RequestError` the option is set back."""
+        ...
+
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
+        """Answer a prompt. None is as good as ``end_turn``."""
+        ...
+
+    def notices(self, client: SessionClient) -> list[Update]:
+        """Return what a client that has just attached should be told, as servers that failed."""
+        ...
+
+    async def close(self) -> None:
+        """Clean up: the session leaves memory."""
+        ...
+
+
+class ConnectedClient(Protocol):
+    """The client at the other end of a connection, as far as an agent may use it."""
+
+    @property
+    def info(self) -> ClientInfo:
+        """What it said about itself."""
+        ...
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send it a request and return the result; raise `RemoteError` or `ConnectionLost`."""
+        ...
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send it a notification."""
+        ...
+
+
+class SessionClient(ConnectedClient, Protocol):
+    """One client of one session: what it brings, what it is shown and what it is asked.
+
+    The engine calls it from the event loop; it must not block. Roots and servers are its own: they hold for the turns
+    it prompts and for no others (F3).
+    """
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The directories it opened the session with, the working directory first."""
+        ...
+
+    @property
+    def mcp_servers(self) -> Sequence[Any]:
+        """The MCP servers it gives to the session. Never stored (P10)."""
+        ...
+
+    @property
+    def system_prompt(self) -> SystemPrompt | None:
+        """The instructions it gives to the agent's model, if any."""
+        ...
+
+    @property
+    def services(self) -> frozenset[str]:
+        """Of ``read``, ``write`` and ``terminal``, what it does for the agent (C11)."""
+        ...
+
+    @property
+    def elicitation(self) -> frozenset[str]:
+        """How it can show its user a question: ``form``, ``url`` (C9)."""
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes shown to it have not been taken by the other end."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until the backlog is small."""
+        ...
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Show what happened, in order."""
+        ...
+
+    def can_answer(self, question: Question) -> bool:
+        """Whether it can put this question to its user."""
+        ...
+
+    async def ask(self, question: Question) -> Answer:
+        """Put a question to its user and return the answer; None where there is none."""
+        ...
+
+    def dropped(self, reason: str) -> None:
+        """Tell it that it does not watch the session any more, and why."""
+        ...

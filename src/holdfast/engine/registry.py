@@ -1,0 +1,219 @@
+"""The live sessions of one process: how they come into memory, stay up to date, and leave it again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
+
+from holdfast.engine.journal import claim_session
+from holdfast.engine.session import LiveSession
+from holdfast.errors import HoldfastError, SessionMoved, SessionNotFound, StoreError
+from holdfast.model import UNBOUND, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from holdfast.engine.ports import AgentPort, Origin, SessionClient
+    from holdfast.engine.session import EngineLimits
+    from holdfast.model import Scope
+    from holdfast.store import Record, Store
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+PRUNE_SECONDS = 3600.0
+"""How often sessions that are too old are looked for."""
+
+
+class Registry:
+    """The live sessions of one process, and the tasks that work for them."""
+
+    def __init__(self, store: Store, port: AgentPort, limits: EngineLimits) -> None:
+        self.store = store
+        self.port = port
+        self.limits = limits
+        self.agent_name = UNBOUND
+        """The agent that sessions which belong to none are bound to by their first prompt (F6)."""
+        self.live: dict[str, LiveSession] = {}
+        self._loop = asyncio.get_running_loop()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._leaving: set[LiveSession] = set()
+        self._unfinished: set[asyncio.Task[Any]] = set()
+        self._left_behind: set[asyncio.Task[Any]] = set()
+        self._stopping = asyncio.Event()
+        self._sweeper = self._loop.create_task(self._sweep(), name="sweep idle sessions")
+
+    def lock(self, session_id: str) -> asyncio.Lock:
+        """Return the lock of a session id: opening, closing and forking go one after the other."""
+        lock = self._locks.get(session_id)
+        if lock is None:
+            lock = self._locks[session_id] = asyncio.Lock()
+        return lock
+
+    # Tasks
+
+    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something that must not be left half done, even if whoever asked for it waits no longer."""
+        return await asyncio.shield(self.start(work))
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start something that is waited for when the engine shuts down."""
+        task = self._loop.create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return task
+
+    def leave_behind(self, task: asyncio.Task[Any]) -> None:
+        """Go on without an agent's task that does not let itself be cancelled."""
+        log.warning("The agent does not let itself be cancelled; it is left behind")
+        self._left_behind.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._left_behind.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            log.info("An agent that was left behind has ended: %r", failure)
+
+    # Coming into memory
+
+    async def get(self, session_id: str, scope: Scope) -> Record:
+        """Look a session up; one outside the scope is as good as none (F1)."""
+        record = await self.store.get(session_id)
+        if not scope.covers(record.info.principal, record.info.agent):
+            raise SessionNotFound(session_id)
+        return record
+
+    async def open(self, session_id: str, scope: Scope, client: SessionClient | None = None) -> LiveSession:
+        """Return a session from memory or from the store; a turn that a crash broke is ended first (P3)."""
+        session = self.live.get(session_id)
+        if session is not None and not scope.covers(session.principal, session.agent_name):
+            raise SessionNotFound(session_id)
+        if session is not None and await self._is_ours(session):
+            return session
+        await self.get(session_id, scope)
+        claim, record = await claim_session(self.store, session_id, begins_entries=self.port.begins_entries)
+        session = LiveSession(self, claim, record.info, record.state, record.lines)
+        return await self.add(session, client, "restored")
+
+    async def add(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> LiveSession:
+        """Take a session into memory, and let the agent prepare for it."""
+        self.live[session.id] = session
+        try:
+            session.agent = await self.port.open(session, client, origin)
+        except BaseException:
+            self.live.pop(session.id, None)
+            await self.store.release(session.journal.claim)
+            raise
+        return session
+
+    async def _is_ours(self, session: LiveSession) -> bool:
+        """Make sure that a session in memory is as it is stored, and still ours."""
+        try:
+            await self.up_to_date(session)
+        except SessionMoved as e:
+            await self.lost(session, e.message)
+            return False
+        except SessionNotFound:
+            await self.lost(session, "This session was deleted")
+            raise
+        return True
+
+    async def up_to_date(self, session: LiveSession) -> Record:
+        """Wait until all that ended is sealed: a turn about to be, or one that the store could not take before."""
+        while True:
+            if session.turn is not None and session.turn.failed_to_store:
+                await asyncio.wait({session.turn.ended})
+            await session.journal.settle()
+            record = await self.store.get(session.id)
+            if record.epoch != session.journal.claim.epoch:
+                raise SessionMoved("Another process has taken this session over; load it again to go on with it here")
+            sealing = session.turn is not None and session.turn.phase is Phase.ENDED
+            if record.lines == session.journal.lines and not sealing:
+                return record
+
+    # Leaving memory
+
+    async def retire(self, session: LiveSession, reason: str | None = None, by: SessionClient | None = None) -> None:
+        """Stop a session's work, detach its clients, and forget it.
+
+        The clients are told the reason, if there is one, except for the client that asked for it.
+        """
+        if self.live.get(session.id) is not session:
+            return  # another task sees to it
+        del self.live[session.id]
+        self._leaving.add(session)
+        session.cancel()
+        if session.runner is not None:
+            await asyncio.wait({session.runner})
+        self._leaving.remove(session)
+        if reason is not None:
+            session.drop_all(reason, besides=by)
+        for attachment in session.attachments:
+            session.detach(attachment)
+        try:
+            await session.journal.settle()
+        except HoldfastError as e:
+            log.warning("What a turn has said is left in its log, until the session is opened again: %s", e)
+        await self._let_go(session)
+
+    async def lost(self, session: LiveSession, reason: str) -> None:
+        """Let go of a session that is not ours any more, and tell its clients (P4)."""
+        if self.live.get(session.id) is session:
+            del self.live[session.id]
+            session.refuse_waiting(SessionMoved(reason))
+            session.drop_all(reason)
+            await self._let_go(session)
+
+    async def _let_go(self, session: LiveSession) -> None:
+        try:
+            await session.agent.close()
+        except Exception:
+            log.exception("Closing a session failed in the agent")
+        try:
+            await self.store.release(session.journal.claim)
+        except StoreError as e:
+            log.warning("That a session was let go could not be stored: %s", e)
+
+    async def shut_down(self, grace: float | None) -> None:
+        """Let go of all sessions; agents that go on are not waited for after `grace`."""
+        self._stopping.set()
+        if grace is not None:
+            for session in (*self.live.values(), *self._leaving):
+                if session.turn is not None:
+                    session.turn.give_up_after(grace)
+        await asyncio.gather(*(self.retire(session) for session in list(self.live.values())))
+        await asyncio.wait({self._sweeper, *self._unfinished})
+
+    async def _sweep(self) -> None:
+        """Let idle sessions leave memory, and delete the ones that are too old, now and then."""
+        pause = max(min(self.limits.idle / 4, 60.0), 0.01)
+        pruned_at = float("-inf")
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+                return
+            now = self._loop.time()
+            try:
+                for session in list(self.live.values()):
+                    await self._retire_if_idle(session, now)
+                if self.limits.keep is not None and now - pruned_at > PRUNE_SECONDS:
+                    pruned_at = now
+                    await self.store.prune(time.time_ns() // 1_000 - int(self.limits.keep * 1_000_000))
+            except Exception:
+                log.exception("Idle sessions could not be let go")
+
+    async def _retire_if_idle(self, session: LiveSession, now: float) -> None:
+        if session.in_use:
+            session.idle_since = now
+        if now - session.idle_since < self.limits.idle:
+            return
+        async with self.lock(session.id):
+            # A client may have come for it while others were at it.
+            used = session.in_use or now - session.idle_since < self.limits.idle
+            if self.live.get(session.id) is session and not used:
+                await self.retire(session)

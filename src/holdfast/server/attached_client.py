@@ -1,0 +1,219 @@
+"""One client of one session: an engine's `SessionClient` that speaks through the peer of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from holdfast.errors import ConnectionLost, RemoteError
+from holdfast.format import event_in, stored
+from holdfast.model import event_from, shortened_update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from msgspec import Raw
+
+    from holdfast.engine import Attachment
+    from holdfast.mcp import Server
+    from holdfast.model import Answer, ClientInfo, Event, Question, SystemPrompt, Update
+    from holdfast.server.connection import ClientConnection
+
+log = logging.getLogger(__name__)
+
+REST_SECONDS = 0.5
+"""What a surface holds back is said after so many seconds."""
+
+ENVELOPE_BYTES = 4096
+"""So much stands around an update on the wire, at most."""
+
+
+class Setup(NamedTuple):
+    """What a client names when it opens a session. None of it is stored (P10)."""
+
+    cwd: str
+    additional: tuple[str, ...]
+    servers: tuple[Server, ...]
+    system_prompt: SystemPrompt | None
+
+
+class Lowering(Protocol):
+    """What a surface makes of events, for one client and one session."""
+
+    def live(self, events: Sequence[Event]) -> bytes:
+        """Return what happened as whole lines."""
+        ...
+
+    def past(self, block: bytes) -> tuple[bytes, ...]:
+        """Return a block of stored lines as whole lines, in pieces."""
+        ...
+
+    def quiet(self, message_id: str) -> None:
+        """Do not repeat this message to the client that has just said it."""
+        ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was held back, to be said by `rest` in a moment."""
+        ...
+
+    def rest(self) -> bytes:
+        """Return what was held back as whole lines."""
+        ...
+
+
+class QuestionForms(Protocol):
+    """What a surface makes of questions."""
+
+    modes: frozenset[str]
+    """How the client can show an elicitation: ``form``, ``url``."""
+
+    def request(self, session_id: str, question: Question) -> tuple[str, Update] | None:
+        """Return the request that asks a question; None where this client cannot be asked."""
+        ...
+
+    def answer(self, question: Question, result: Raw) -> Answer:
+        """Parse an answer."""
+        ...
+
+
+class AttachedClient:
+    """A client and what it brought when it opened a session: its roots and its MCP servers."""
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        session_id: str,
+        setup: Setup,
+        *,
+        lowering: Lowering,
+        questions: QuestionForms,
+        services: frozenset[str] = frozenset(),
+    ) -> None:
+        self.lowering = lowering
+        self.services = services
+        self.setup = setup
+        self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
+        self._timer: asyncio.TimerHandle | None = None
+        self.attachment: Attachment | None = None
+        self._connection = connection
+        self._peer = connection.peer
+        self._session_id = session_id
+        self._questions = questions
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The directories it opened the session with."""
+        return (self.setup.cwd, *self.setup.additional)
+
+    @property
+    def mcp_servers(self) -> tuple[Server, ...]:
+        """The MCP servers it gives to the session."""
+        return self.setup.servers
+
+    @property
+    def system_prompt(self) -> SystemPrompt | None:
+        """The instructions it gives to the agent's model, if any."""
+        return self.setup.system_prompt
+
+    @property
+    def info(self) -> ClientInfo:
+        """What the client said about itself."""
+        return self._connection.info
+
+    @property
+    def elicitation(self) -> frozenset[str]:
+        """How it can show its user a question."""
+        return self._questions.modes
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send it a request and return its result."""
+        return await self._connection.request(method, params)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send it a notification."""
+        self._connection.notify(method, params)
+
+    # Showing
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes it has not read."""
+        return self._peer.unsent
+
+    async def drain(self) -> None:
+        """Wait until it has read most of them."""
+        await self._peer.drain()
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Send what happened."""
+        if block := self.lowering.live(events):
+            self._peer.send_block(block)
+        if self.lowering.has_more and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(REST_SECONDS, self._show_rest)
+
+    def _show_rest(self) -> None:
+        self._timer = None
+        if self.attachment is not None and (block := self.lowering.rest()):
+            self._peer.send_block(block)
+
+    async def replay(self, blocks: Sequence[bytes]) -> None:
+        """Send what is stored, no faster than it reads."""
+        for block in blocks:
+            for fitting in (block,) if len(block) <= self._line_bytes else self._fitting(block):
+                if pieces := self.lowering.past(fitting):
+                    self._peer.send_block(*pieces)
+                    await self._peer.drain()
+
+    def _fitting(self, block: bytes) -> Iterator[bytes]:
+        """Cut a block so that no line of it is too long for the wire (A4)."""
+        for line in block.split(b"\n"):
+            if len(line) <= self._line_bytes:
+                yield line
+            else:
+                yield from map(stored, shortened_update(event_in(line).update(), self._line_bytes))
+
+    def show_as_past(self, updates: Sequence[Update]) -> None:
+        """Send updates as if they were stored: as a replay would."""
+        self._peer.send_block(*self.lowering.past(as_past(updates)))
+
+    # Asking
+
+    def can_answer(self, question: Question) -> bool:
+        """Whether it can put this question to its user."""
+        return self._questions.request(self._session_id, question) is not None
+
+    async def ask(self, question: Question) -> Answer:
+        """Put a question to its user."""
+        request = self._questions.request(self._session_id, question)
+        if request is None:
+            return None
+        try:
+            return self._questions.answer(question, await self._peer.request(*request))
+        except RemoteError as e:
+            log.info("A question got no answer: %s", e)
+            return None
+        except ConnectionLost:
+            # That is no answer: the question waits for another client (F5). Detaching this one cancels us.
+            return await asyncio.get_running_loop().create_future()
+
+    # Leaving
+
+    def detach(self) -> None:
+        """Stop watching."""
+        if self.attachment is not None:
+            self.attachment.session.detach(self.attachment)
+            self.attachment = None
+
+    def dropped(self, reason: str) -> None:
+        """Tell its user that it does not watch any more."""
+        self.attachment = None
+        log.warning("Session %s is no longer shown: %s", self._session_id, reason)
+        notice: Update = {"sessionUpdate": "notice", "severity": "warning", "title": reason}
+        asyncio.get_running_loop().call_soon(self.show, [event_from(notice)])
+
+
+def as_past(updates: Sequence[Update]) -> bytes:
+    """Return updates as a block of stored lines."""
+    return b"\n".join(map(stored, updates))

@@ -1,0 +1,366 @@
+"""What every protocol version does with sessions; `v1` and `v2` add how each of them says it.
+
+A dialect is bound to one connection. It opens sessions for its client and remembers them; each method of the protocol
+is bound to what the engine does.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, cast, get_args
+
+import msgspec
+
+from holdfast.errors import InvalidParams, SessionNotFound
+from holdfast.model import (
+    ArchiveFilter,
+    checked_cwd,
+    checked_prompt,
+    checked_roots,
+    checked_system_prompt,
+    event_from,
+    new_session_id,
+)
+from holdfast.peer import Routes
+from holdfast.server.attached_client import AttachedClient, Setup, as_past
+from holdfast.surface import shapes
+from holdfast.tracing import note_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from holdfast.engine import LiveSession, LiveTurn
+    from holdfast.jsonrpc import Notification, Request
+    from holdfast.mcp import Server
+    from holdfast.model import SessionInfo, Update
+    from holdfast.server.attached_client import Lowering, QuestionForms
+    from holdfast.server.connection import ClientConnection
+
+FORK_AT = "holdfast/upTo"
+
+
+class Dialect:
+    """One protocol version on one connection."""
+
+    version: ClassVar[int]
+    mcp_kinds: ClassVar[Collection[str]]
+    """The kinds of MCP servers the version knows…"""
+    mcp_typed: ClassVar[bool]
+    """…and whether each of them says its kind."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self._peer = connection.peer
+        self._clients: dict[str, AttachedClient] = {}
+
+    # What a version adds
+
+    def initialized(self) -> object:
+        """Answer `initialize`."""
+        raise NotImplementedError
+
+    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:
+        raise NotImplementedError
+
+    def _questions(self) -> QuestionForms:
+        raise NotImplementedError
+
+    def _services(self) -> frozenset[str]:
+        return frozenset()
+
+    def _configuration(self, session: LiveSession) -> Update:
+        raise NotImplementedError
+
+    async def _load(self, params: shapes.RestoreSession) -> object:
+        raise NotImplementedError
+
+    async def _status(self, params: shapes.OfSession) -> Update:
+        raise NotImplementedError
+
+    async def _set_option(self, params: shapes.SetConfigOption) -> Update:
+        raise NotImplementedError
+
+    async def _prompt(self, params: shapes.Prompt) -> Update:
+        raise NotImplementedError
+
+    # Methods
+
+    def routes(self) -> Routes:
+        """Return the methods that all versions have, the unstable ones among them (B15, B16)."""
+        routes = Routes(fallback=self._other_request)
+        routes.notification_fallback = self._other_notification
+        routes.request("session/new", self._new, shapes.NewSession)
+        routes.request("session/load", self._load, shapes.RestoreSession)
+        routes.request("session/fork", self._fork, shapes.RestoreSession)
+        routes.request("session/list", self._list, shapes.ListSessions)
+        routes.request("session/close", self._close, shapes.OfSession)
+        routes.request("session/delete", self._delete, shapes.OfSession)
+        routes.request("session/archive", self._archive, shapes.OfSession)
+        routes.request("session/unarchive", self._unarchive, shapes.OfSession)
+        routes.request("session/status", self._status, shapes.OfSession)
+        routes.request("session/set_title", self._set_title, shapes.SetTitle)
+        routes.request("session/set_config_option", self._set_option, shapes.SetConfigOption)
+        routes.request("session/prompt", self._prompt, shapes.Prompt)
+        routes.urgent_notification("session/cancel", self._cancel, shapes.OfSession)
+        return routes
+
+    async def _log_in(self, params: shapes.Login) -> Update:
+        await self.connection.log_in(params.method_id)
+        return {}
+
+    async def _log_out(self, _: shapes.Params) -> Update:
+        await self.connection.log_out()
+        return {}
+
+    async def _new(self, params: shapes.NewSession) -> Update:
+        """Create a session; it is watched once this request is answered (P5)."""
+        self.connection.check_login()
+        session_id, setup = new_session_id(), self._setup(params)
+        client = self._new_client(session_id, setup)
+        engine = await self.connection.host.engine()
+        session = await engine.create(
+            setup.cwd, setup.additional, session_id=session_id, scope=self.connection.scope, client=client
+        )
+        return self._opened_new(session, client, 0)
+
+    async def _fork(self, params: shapes.RestoreSession) -> Update:
+        """Fork a session; the fork is watched once this request is answered."""
+        self.connection.check_login()
+        up_to = (params.meta or {}).get(FORK_AT)
+        if up_to is not None and not isinstance(up_to, str):
+            raise InvalidParams(f"_meta[{FORK_AT!r}] must be the id of a message")
+        fork_id, setup = new_session_id(), self._setup(params)
+        client = self._new_client(fork_id, setup)
+        engine = await self.connection.host.engine()
+        session = await engine.fork(
+            params.session_id, setup.cwd, setup.additional,
+            fork_id=fork_id, scope=self.connection.scope, up_to=up_to, client=client,
+        )  # fmt: skip
+        return self._opened_new(session, client, session.journal.lines)
+
+    def _opened_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> Update:
+        self._clients[session.id] = client
+        self._after_answer(lambda: self._start_watching(session, client, known_lines))
+        return {"sessionId": session.id, **self._configuration(session)}
+
+    async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> LiveSession:
+        """Bring a session back, with or without its past; it is followed once this request is answered."""
+        self.connection.check_login()
+        session_id, setup = params.session_id, self._setup(params)
+        engine = await self.connection.host.engine()
+        client = self._clients.get(session_id) or self._new_client(session_id, setup)
+        before, client.setup = client.setup, setup
+        try:
+            session = await engine.restore(
+                session_id, setup.cwd, setup.additional, scope=self.connection.scope, client=client
+            )
+        except BaseException:
+            client.setup = before
+            raise
+        await self._attach(session, client)
+        if replay:
+            assert client.attachment is not None
+            async for blocks in client.attachment.past(engine.store):
+                await client.replay(blocks)
+            await client.replay([as_past(self._present(session))])
+        else:
+            self._after_answer(lambda: self._announce(session, client))
+        self._after_answer(lambda: self._follow(client))
+        return session
+
+    async def _list(self, params: shapes.ListSessions) -> Update:
+        """List sessions (B4)."""
+        archived = params.archived or "exclude"
+        if archived not in get_args(ArchiveFilter):
+            raise InvalidParams(f"archived must be one of {', '.join(get_args(ArchiveFilter))}")
+        cwd = None if params.cwd is None else checked_cwd(params.cwd)
+        engine = await self.connection.host.engine()
+        page = await engine.list(
+            self.connection.scope, cwd=cwd, cursor=params.cursor, archived=cast("ArchiveFilter", archived)
+        )
+        listed: Update = {"sessions": [session_info(info) for info in page.sessions]}
+        return listed if page.cursor is None else {**listed, "nextCursor": page.cursor}
+
+    async def _close(self, params: shapes.OfSession) -> Update:
+        """Close a session (B13): its turn ends first, and is seen to; then nothing more is sent."""
+        client = self._clients.get(params.session_id)
+        engine = await self.connection.host.engine()
+        await engine.leave(params.session_id, client, scope=self.connection.scope)
+        self._forget(params.session_id)
+        return {}
+
+    async def _delete(self, params: shapes.OfSession) -> Update:
+        engine = await self.connection.host.engine()
+        client = self._clients.get(params.session_id)
+        await engine.delete(params.session_id, scope=self.connection.scope, client=client)
+        self._forget(params.session_id)
+        return {}
+
+    async def _archive(self, params: shapes.OfSession) -> Update:
+        engine = await self.connection.host.engine()
+        client = self._clients.get(params.session_id)
+        await engine.archive(params.session_id, archived=True, scope=self.connection.scope, client=client)
+        self._forget(params.session_id)
+        return {}
+
+    async def _unarchive(self, params: shapes.OfSession) -> Update:
+        engine = await self.connection.host.engine()
+        await engine.archive(params.session_id, archived=False, scope=self.connection.scope)
+        return {}
+
+    async def _set_title(self, params: shapes.SetTitle) -> Update:
+        engine = await self.connection.host.engine()
+        await engine.rename(params.session_id, params.title or None, scope=self.connection.scope)
+        return {"title": params.title}
+
+    def _cancel(self, params: shapes.OfSession) -> None:
+        """Cancel what a session does; nothing if it does nothing, or is not open here."""
+        engine = self.connection.host.opened
+        if params.session_id in self._clients and engine is not None:
+            with suppress(SessionNotFound):
+                engine.get(params.session_id, self.connection.scope).cancel()
+
+    async def _other_request(self, request: Request) -> object:
+        """Let the agent answer what the protocol does not define."""
+        params = None if request.params is None else msgspec.json.decode(request.params)
+        return await self.connection.host.port.request(request.method, params, self.connection)
+
+    async def _other_notification(self, notification: Notification) -> None:
+        """Let the agent know of what the protocol does not define."""
+        if not notification.method.startswith("$/"):
+            params = None if notification.params is None else msgspec.json.decode(notification.params)
+            await self.connection.host.port.notify(notification.method, params, self.connection)
+
+    # Talking
+
+    async def _begin(self, params: shapes.Prompt) -> LiveTurn:
+        """Put a prompt in line, in a session this connection has open or had open."""
+        note_trace(params.meta)
+        self.connection.check_login()
+        checked_prompt(params.prompt, self.connection.description.accepts)
+        session = await self._session(params.session_id)
+        client = self._clients[params.session_id]
+        turn = session.prompt(params.prompt, client, params.meta)
+        client.lowering.quiet(turn.message_id)
+        return turn
+
+    async def _session(self, session_id: str) -> LiveSession:
+        """Return a session this connection has open; one that left memory meanwhile is revived (B18)."""
+        engine = await self.connection.host.engine()
+        client = self._clients.get(session_id)
+        if client is None:
+            await engine.look_up(session_id, self.connection.scope)  # raises where there is none
+            raise InvalidParams(f"Session {session_id} is not open here; load or resume it first")
+        try:
+            session = engine.get(session_id, self.connection.scope)
+        except SessionNotFound:
+            cwd, *additional = client.roots
+            session = await engine.restore(session_id, cwd, additional, scope=self.connection.scope, client=client)
+        if client.attachment not in session.attachments:  # it watches one that is gone, or none
+            client.attachment = await session.attach(client)
+            client.attachment.follow()
+        return session
+
+    async def _live(self, session_id: str) -> tuple[str, LiveSession | None]:
+        """Return whether a session is open in this process or only saved, and the open one."""
+        engine = await self.connection.host.engine()
+        await engine.look_up(session_id, self.connection.scope)
+        try:
+            return "open", engine.get(session_id, self.connection.scope)
+        except SessionNotFound:
+            return "saved", None
+
+    # Watching
+
+    def leave(self) -> None:
+        """Stop watching: the client is gone."""
+        for session_id in list(self._clients):
+            self._forget(session_id)
+
+    def _forget(self, session_id: str) -> None:
+        if (client := self._clients.pop(session_id, None)) is not None:
+            client.detach()
+
+    def _show(self, session: LiveSession, update: Update) -> None:
+        """Send one update of a session."""
+        self._clients[session.id].show([event_from(update)])
+
+    async def _attach(self, session: LiveSession, client: AttachedClient) -> None:
+        before, client.attachment = client.attachment, None
+        client.attachment = await session.attach(client)
+        client.lowering = self._lowering(session.id, session)  # what was said before is said again
+        if before is not None:
+            before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
+        self._clients[session.id] = client
+        if notices := session.agent.notices(client):
+            client.attachment.deliver([event_from(notice) for notice in notices])
+
+    def _start_watching(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
+        session.start(self._watch_new(session, client, known_lines))
+
+    async def _watch_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
+        """Show a session that is new to the client, with all that was said while it was opened."""
+        if self._clients.get(session.id) is not client:
+            return
+        await self._attach(session, client)
+        self._announce(session, client)
+        assert client.attachment is not None
+        async for blocks in client.attachment.past((await self.connection.host.engine()).store, known_lines):
+            await client.replay(blocks)
+        self._follow(client)
+
+    def _announce(self, session: LiveSession, client: AttachedClient) -> None:
+        if self._clients.get(session.id) is client and session.agent.commands:
+            client.show_as_past([session.commands_update()])
+
+    def _follow(self, client: AttachedClient) -> None:
+        if client.attachment is not None:
+            client.attachment.follow()
+
+    def _present(self, session: LiveSession) -> list[Update]:
+        """Return what there is besides the conversation, in the order of B11."""
+        updates: list[Update] = [session.commands_update()]
+        if session.agent.options:
+            updates.append(session.options_update())
+        if session.title is not None:
+            updates.append({"sessionUpdate": "session_info_update", "title": session.title})
+        updates += session.state.latest.values()
+        return updates
+
+    def _after_answer(self, step: Callable[[], None]) -> None:
+        """Do something when the request at hand has been answered, alone or in a batch (P5)."""
+        self._peer.after_answer(step)
+
+    def _new_client(self, session_id: str, setup: Setup) -> AttachedClient:
+        lowering, questions, services = self._lowering(session_id), self._questions(), self._services()
+        return AttachedClient(
+            self.connection, session_id, setup, lowering=lowering, questions=questions, services=services
+        )
+
+    def _setup(self, params: shapes.NewSession) -> Setup:
+        cwd, additional = checked_roots(params.cwd, params.additional_directories or ())
+        system_prompt = checked_system_prompt(params.system_prompt, self.connection.description.accepts)
+        return Setup(cwd, additional, self._servers(params), system_prompt)
+
+    def _servers(self, params: shapes.NewSession) -> tuple[Server, ...]:
+        """Parse the MCP servers that a client names (E1)."""
+        if not params.mcp_servers:
+            return ()
+        from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
+
+        return read_servers(params.mcp_servers, self.mcp_kinds, typed=self.mcp_typed)
+
+
+def session_info(info: SessionInfo) -> Update:
+    """Return what a list says of a session; the same in both versions."""
+    at = datetime.fromtimestamp(info.updated_at / 1_000_000, UTC)
+    return {
+        "sessionId": info.id,
+        "cwd": info.cwd,
+        "title": info.title,
+        "updatedAt": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "additionalDirectories": list(info.additional),
+        "archived": info.archived,
+        "_meta": {"messageCount": info.messages},
+    }

@@ -1,0 +1,64 @@
+"""Which store an address names: a path, ``:memory:``, ``sqlite:///path``; and the one that is used by default."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.store.port import SessionStore
+
+MEMORY = ":memory:"
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def default_address() -> str:
+    """Return where sessions are kept: what `HOLDFAST_STORE` says, or a file in the user's data directory."""
+    if chosen := os.environ.get("HOLDFAST_STORE"):
+        return chosen
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return str(base / "holdfast" / "sessions.db")
+
+
+def file_of(address: str) -> Path | None:
+    """Return the file that an address names, or None for a store in memory; raise `UsageError` for any other."""
+    scheme = _SCHEME.match(address)
+    if scheme is None:
+        return None if address == MEMORY else Path(address)
+    match scheme[1].lower():
+        case "sqlite":
+            return _file_of_url(address, address[scheme.end() :])
+        case "postgresql" | "postgres":
+            raise UsageError("Holdfast cannot keep sessions in PostgreSQL yet; name a file instead")
+        case other:
+            raise UsageError(f"{other}:// is no address of a session store; name a file, or sqlite:///path/to/file")
+
+
+def _file_of_url(address: str, rest: str) -> Path | None:
+    if not rest.startswith("/") or rest == "/":
+        raise UsageError(f"{address} names no file; write sqlite:///path/to/file")
+    path = unquote(rest)
+    if path == f"/{MEMORY}":
+        return None
+    return Path(path[1:] if re.match(r"/[A-Za-z]:[/\\]", path) else path)  # a drive of Windows
+
+
+async def open_store(address: str | None = None) -> SessionStore:
+    """Open the store at an address, or make it where there is none. One in memory is gone when it is closed."""
+    file = file_of(address or default_address())
+    from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415  (whoever never stores never loads it)
+
+    return await SqliteStore.open(MEMORY if file is None else str(file))

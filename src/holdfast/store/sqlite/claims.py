@@ -1,0 +1,100 @@
+"""Who may write a session (P4): claims given, checked and let go, and what becomes of turns whose writer died.
+
+All methods run inside a transaction, so that of several processes only one looks at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import SessionBusy, SessionMoved
+from holdfast.store.port import Claim, Claimed, Snapshot, UnsealedTurn
+from holdfast.store.sqlite import sessions
+from holdfast.store.sqlite.rows import ReleasedRow, find_session
+
+if TYPE_CHECKING:
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.processes import Processes
+    from holdfast.store.sqlite.rows import HeldRow, SessionRow
+    from holdfast.store.sqlite.threads import Transaction
+    from holdfast.store.sqlite.turn_logs import TurnFile, TurnLogs
+
+
+class Claims:
+    """The claims to the sessions of one store, as this process sees them."""
+
+    def __init__(self, processes: Processes, logs: TurnLogs) -> None:
+        self._processes = processes
+        self._logs = logs
+
+    def claim(self, transaction: Transaction, session: str) -> Claimed:
+        """Become the one writer of a session; see `holdfast.store.port.Store.claim`."""
+        db = transaction.db
+        row = find_session(db, session)
+        log = self.take_log(transaction, row)
+        record = row.record()
+        broken = None if row.prompt is None else UnsealedTurn(self._lines(row, row.prompt, log))
+        if row.prompt is None:
+            self._logs.remove(row.n)  # its writer may have died after the seal, before it emptied the log
+        claim = Claim(session, db.value("take_session", n=row.n, owner=self._processes.me))
+        if row.prompt is not None:
+            self._logs.keep(transaction, Claim(session, row.epoch), claim, log)
+        if row.owner not in (None, self._processes.me):
+            self._processes.forget_dead()
+        return Claimed(claim, record._replace(epoch=claim.epoch), broken)
+
+    def release(self, transaction: Transaction, claim: Claim) -> None:
+        """Stop being the writer of a session; see `holdfast.store.port.Store.release`."""
+        self._logs.release(claim)
+        row = transaction.db.first(ReleasedRow, "release_session", id=claim.session, epoch=claim.epoch)
+        if row is not None and not row.is_unsealed:
+            self._logs.remove(row.n)  # before the commit: after it the log may be that of another process
+
+    def held(self, db: Database, claim: Claim) -> HeldRow:
+        """Find a session that a claim holds; raise `SessionMoved` where another process has taken it over."""
+        row = sessions.held(db, claim)
+        if row is None:
+            raise self.moved(db, claim)
+        return row
+
+    def moved(self, db: Database, claim: Claim) -> SessionMoved:
+        """Make the error that says who has a session now; raise `SessionNotFound` if it was deleted."""
+        owner = find_session(db, claim.session).owner
+        where = self._processes.describe(owner) if owner else "another process"
+        return SessionMoved(f"This session was taken over by {where}; load it again to go on with it here")
+
+    def take_log(self, transaction: Transaction, row: SessionRow) -> TurnFile | None:
+        """Take the log of a session's unsealed turn, if it has one; raise `SessionBusy` where the turn still runs."""
+        if row.prompt is None:
+            return None
+        last = Claim(row.id, row.epoch)
+        if self._logs.is_running(last) or self._runs_elsewhere(row.owner):
+            raise SessionBusy(f"A turn of this session is running in {self._processes.describe(row.owner or '')}")
+        try:
+            return self._logs.take(transaction, last, row.n, row.turn)
+        except BlockingIOError:
+            raise SessionBusy("A turn of this session is running in another process") from None
+
+    def snapshot(self, transaction: Transaction, session: str) -> Snapshot:
+        """Return a session and what its unsealed turn has said so far."""
+        row = find_session(transaction.db, session)
+        unsealed = None
+        if row.prompt is not None:
+            unsealed = UnsealedTurn(self._lines(row, row.prompt, None), self._running_in(row))
+        return Snapshot(row.record(), unsealed)
+
+    def has_writer(self, n: int, owner: str | None) -> bool:
+        """Return whether the owner of a session is alive, or whoever has something unsealed in its log."""
+        return (owner is not None and self._processes.is_alive(owner)) or self._logs.is_locked(n)
+
+    def _running_in(self, row: SessionRow) -> str | None:
+        if not self.has_writer(row.n, row.owner):
+            return None
+        return self._processes.describe(row.owner or "")
+
+    def _runs_elsewhere(self, owner: str | None) -> bool:
+        return owner not in (None, self._processes.me) and self._processes.is_alive(owner)
+
+    def _lines(self, row: SessionRow, prompt: bytes, log: TurnFile | None) -> list[bytes]:
+        accepted = prompt.split(b"\n") if prompt else []
+        return accepted + self._logs.lines(log, row.n, row.turn)

@@ -1,0 +1,266 @@
+"""What may be wrong with a store, one check after the other. Each says what it found, in words for the user.
+
+Nothing is changed by looking. What can be put right without losing anything is told by name, and done by `repair`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import apsw
+
+from holdfast.format import FORMAT
+from holdfast.format.log_records import decode_log
+from holdfast.store.reports import Finding
+from holdfast.store.sqlite import search_index
+from holdfast.store.sqlite.histories import find_damaged
+from holdfast.store.sqlite.rows import UnsealedRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from holdfast.store.sqlite.claims import Claims
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.files import StoreFiles
+    from holdfast.store.sqlite.processes import Processes
+
+# apsw describes its values with a type that strict checking cannot see through.
+# pyright: reportUnknownMemberType=false
+
+BACKUP = "Keep a copy of the file and of those beside it, export what can still be read, and restore a backup"
+LITTLE_SPACE = 100 << 20
+SHOWN = 3
+"""So many examples are named."""
+
+_LOG = re.compile(r"(\d+)(?:-\d+\.jsonl|\.log)")
+"""The name of a log: today's, or that of format 1."""
+
+
+class Patient(NamedTuple):
+    """A store to look at; `files` is None for one in memory."""
+
+    files: StoreFiles | None
+    processes: Processes
+    claims: Claims
+
+
+Check: TypeAlias = "Callable[[Database, Patient], Finding]"
+
+
+def check_permissions(_db: Database, patient: Patient) -> Finding:
+    """Find out whether others can read it."""
+    if os.name == "nt" or patient.files is None:
+        return Finding("permissions", "ok", "Not looked at: the system keeps no such modes for it")
+    own = patient.files.own()
+    if strangers := [path for path in own if path.stat().st_uid != os.getuid()]:
+        return Finding(
+            "permissions",
+            "problem",
+            f"{_some(strangers)} belong to another user",
+            "Use `sudo chown` to take them back; another user may be able to read your sessions",
+        )
+    if readable := [path for path in own if stat.S_IMODE(path.stat().st_mode) & 0o077]:
+        return Finding(
+            "permissions",
+            "problem",
+            f"Other users of this machine may be able to read {_some(readable)}",
+            "Repairing takes their rights away",
+            repair="permissions",
+        )
+    return Finding("permissions", "ok", "Only you can read it")
+
+
+def check_format(db: Database, _patient: Patient) -> Finding:
+    """Find out how it was written."""
+    return Finding("format", "ok", f"Format {db.format()}, the newest is {FORMAT}; SQLite {apsw.sqlite_lib_version()}")
+
+
+def check_integrity(db: Database, _patient: Patient) -> Finding:
+    """Find out whether the database is whole."""
+    said = [str(text) for (text,) in db.rows("check_integrity") if text != "ok" and "fts5" not in str(text).lower()]
+    said += [f"a row of {row[0]} refers to a row of {row[2]} that is not there" for row in db.rows("check_references")]
+    if said:
+        return Finding("database", "problem", f"The database is damaged: {'; '.join(said[:SHOWN])}", BACKUP)
+    return Finding("database", "ok", "SQLite finds no damage")
+
+
+def check_histories(db: Database, _patient: Patient) -> Finding:
+    """Find out whether every history has the lines it should have, as they were written."""
+    if missing := [id_ for (id_,) in db.rows("miscounted_sessions", limit=SHOWN)]:
+        return Finding("histories", "problem", f"Parts of histories are missing, as of {', '.join(missing)}", BACKUP)
+    if damaged := list(islice(find_damaged(db), SHOWN)):
+        places = ", ".join(f"lines {first + 1} to {end} of {session}" for session, first, end in damaged)
+        return Finding("histories", "problem", f"Parts of histories are damaged, as {places}", BACKUP)
+    if unused := db.value("count_unused_segments"):
+        return Finding("histories", "note", f"{unused} parts of histories belong to no session; they only take space")
+    return Finding("histories", "ok", "Every history has all of its parts")
+
+
+def check_search_index(db: Database, _patient: Patient) -> Finding:
+    """Find out whether a search finds what it should."""
+    try:
+        with db.transaction():
+            db.run("check_words")
+        names = ("count_docs_without_words", "count_words_without_doc", "count_lost_docs", "count_untitled_docs")
+        wrong = sum(map(db.value, names))
+    except (apsw.CorruptError, apsw.SQLError):
+        wrong = -1
+    if wrong:
+        return Finding(
+            "search index",
+            "problem",
+            "The index of words is damaged"
+            if wrong < 0
+            else f"The index of words and the texts differ in {wrong} places",
+            "A search may miss something, or fail. Repairing makes the index anew; the sessions are not touched",
+            repair="words",
+        )
+    return Finding("search index", "ok", "The index of words is whole")
+
+
+def check_turns(db: Database, patient: Patient) -> Finding:
+    """Find out which turns run, and which broke."""
+    with db.transaction():  # whoever asks who is alive must be the only one
+        unsealed = [UnsealedRow(*row) for row in db.rows("unsealed_turns")]
+        broken = [row for row in unsealed if not patient.claims.has_writer(row.n, row.owner)]
+        damaged = [row.id for row in broken if _has_damaged_log(patient, row)]
+    running = f"{len(unsealed) - len(broken)} running"
+    names = ", ".join(row.id for row in broken[:SHOWN])
+    if damaged:
+        return Finding(
+            "turns",
+            "problem",
+            f"{running}; {len(broken)} broken off by the death of their process, and the logs of some are damaged, "
+            f"as of {', '.join(damaged[:SHOWN])}",
+            "What is before the damage is stored. When such a session is opened, it says that something is missing",
+        )
+    if broken:
+        return Finding(
+            "turns",
+            "note",
+            f"{running}; {len(broken)} broken off by the death of their process, as in {names}",
+            "Nothing was lost: what they had said is stored, and they are closed when their session is opened next",
+        )
+    return Finding("turns", "ok", running)
+
+
+def check_logs(db: Database, patient: Patient) -> Finding:
+    """Find out whether the logs of turns are those of turns that are not stored yet."""
+    with db.transaction():  # nobody begins or ends a turn meanwhile
+        left = _left_over(db, patient)
+    if left:
+        return Finding(
+            "turn logs",
+            "note",
+            f"{len(left)} were left over by turns that are stored, or whose session was deleted",
+            "They only take space. Repairing removes them",
+            repair="logs",
+        )
+    return Finding("turn logs", "ok", "None was left over")
+
+
+def check_processes(db: Database, patient: Patient) -> Finding:
+    """Find out which processes use it."""
+    processes = patient.processes
+    with db.transaction():
+        known = processes.known()
+        described = {process: processes.describe(process) for process in known}
+        sessions = dict(db.rows("count_by_owner"))
+        alive = [process for process in known if process != processes.me and processes.is_alive(process)]
+    dead = sum(count for process, count in sessions.items() if process not in alive and process != processes.me)
+    at_work = ", ".join(f"{described[process]} with {sessions.get(process, 0)} sessions" for process in alive)
+    says = f"In use by {at_work}" if alive else "No other process uses it"
+    if dead:
+        says += f"; {dead} sessions were last used by processes that died, and can be opened by any other"
+    return Finding("processes", "ok", says)
+
+
+def check_space(db: Database, patient: Patient) -> Finding:
+    """Find out whether there is room."""
+    size, empty = db.pages()
+    if patient.files is None:
+        return Finding("space", "ok", f"{_bytes(size)} in memory")
+    room = shutil.disk_usage(patient.files.database.parent).free
+    says = f"{_bytes(size)} used, of which {_bytes(empty)} empty; {_bytes(room)} free on the disk"
+    if room < LITTLE_SPACE:
+        return Finding("space", "problem", says, "Free some space: without it turns cannot be stored, and are stopped")
+    if empty > size // 2 and empty > 1 << 20:
+        return Finding("space", "note", says, "`holdfast sessions vacuum` gives the empty part back")
+    return Finding("space", "ok", says)
+
+
+CHECKS: tuple[Check, ...] = (
+    check_permissions,
+    check_format,
+    check_integrity,
+    check_histories,
+    check_search_index,
+    check_turns,
+    check_logs,
+    check_processes,
+    check_space,
+)
+
+
+def repair(db: Database, patient: Patient, name: str) -> str:
+    """Put something right; return what was done."""
+    match name:
+        case "permissions" if patient.files is not None:
+            patient.files.make_private()
+            return f"{len(patient.files.own())} files and directories are now only yours to read"
+        case "words":
+            with db.transaction():
+                count = search_index.rebuild(db)
+            return f"The index of words was made anew from {count} texts"
+        case "logs":
+            with db.transaction():
+                removed = sum(map(_remove, _left_over(db, patient)))
+            return f"{removed} logs were removed"
+        case _:
+            return "There was nothing to do"
+
+
+def _left_over(db: Database, patient: Patient) -> list[Path]:
+    """Find the logs that nobody needs: nothing in them is unsealed, and no living process keeps them for its turns."""
+    if patient.files is None or not patient.files.turns.is_dir():
+        return []
+    kept = {f"{row[0]}-{row[2]}.jsonl" for row in db.rows("unsealed_turns")}
+    kept |= {f"{row[0]}.log" for row in db.rows("unsealed_turns")}
+    owned = list(db.rows("owned_sessions"))
+    alive = {owner for owner in {owner for _, owner in owned} if patient.processes.is_alive(owner)}
+    kept |= {f"{n}.log" for n, owner in owned if owner in alive}
+    logs = sorted(path for path in patient.files.turns.iterdir() if _LOG.fullmatch(path.name))
+    return [path for path in logs if path.name not in kept]
+
+
+def _has_damaged_log(patient: Patient, row: UnsealedRow) -> bool:
+    if patient.files is None:
+        return False
+    try:
+        data = (patient.files.turns / f"{row.n}.log").read_bytes()
+    except OSError:
+        return False
+    return decode_log(data, row.turn).is_damaged
+
+
+def _remove(path: Path) -> int:
+    with suppress(FileNotFoundError):  # whoever had it is done with it
+        path.unlink()
+        return 1
+    return 0
+
+
+def _some(paths: list[Path]) -> str:
+    named = ", ".join(map(str, paths[:SHOWN]))
+    return named if len(paths) <= SHOWN else f"{named} and {len(paths) - SHOWN} more"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"

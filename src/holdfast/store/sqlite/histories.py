@@ -1,0 +1,217 @@
+"""Histories in the database: segments, shared between forks, each with a checksum that is checked when it is read.
+
+What a turn adds is a segment; small ones at the end, the *tail*, are made into one before they would be too large
+together, so each line is written at most twice. A tail is never shared: what a fork shares is never changed.
+
+All functions that write run inside a transaction of their caller's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.errors import InvalidParams, StoreDamaged
+from holdfast.format import messages_in, with_texts
+from holdfast.format.segments import (
+    SEGMENT_BYTES,
+    Cut,
+    checksum,
+    damaged_line,
+    end_of_entry,
+    is_whole,
+    runs,
+    some_lines,
+)
+from holdfast.store.sqlite.rows import SegmentRow, find_session
+from holdfast.store.sqlite.search_index import add_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holdfast.format import Line
+    from holdfast.store.sqlite.database import Database
+
+FIRST_READ_BYTES, READ_BYTES = 32 << 10, 768 << 10
+"""How much of a history is read at a time: a little, so that something can be shown soon, then much."""
+
+
+class End(NamedTuple):
+    """Where a history ends: how many lines it has, how many are before its tail, and how large that is."""
+
+    lines: int
+    tail: int
+    tail_bytes: int
+
+
+EMPTY = End(0, 0, 0)
+
+
+def get_end(db: Database, n: int) -> End:
+    """Return where the history of a session ends."""
+    end = db.first(End, "get_end", n=n)
+    return EMPTY if end is None else end
+
+
+def extend_history(db: Database, n: int, end: End, lines: Sequence[Line]) -> End:
+    """Put lines behind a session's history; return where it ends now, for the caller to store."""
+    if not lines:
+        return end
+    position, tail, tail_bytes = end
+    for run in runs(lines):
+        body = b"\n".join([line.body for line in run])
+        if tail_bytes + len(body) > SEGMENT_BYTES:
+            _merge_tail(db, n, tail)
+            tail, tail_bytes = position, 0
+        segment = db.value("add_segment", lines=len(run), checksum=checksum(body), body=body)
+        db.run("add_to_history", n=n, position=position, segment=segment)
+        for at, line in enumerate(run):
+            if line.text:
+                add_text(db, line.text, segment=segment, line=at)
+        position, tail_bytes = position + len(run), tail_bytes + len(body)
+    return End(position, tail, tail_bytes)
+
+
+def _merge_tail(db: Database, n: int, tail: int) -> None:
+    """Make one segment of a history's tail. One that is damaged stays as it is: a new checksum would hide that."""
+    small = list(_segments(db, n, tail))
+    if len(small) < 2 or not all(segment.is_whole() for segment in small):
+        return
+    first, *others = small
+    db.run("move_docs", n=n, tail=tail, segment=first.segment)
+    db.run("cut_history", n=n, tail=tail)
+    for segment in others:
+        db.run("delete_segment", id=segment.segment)
+    body = b"\n".join([segment.body for segment in small])
+    lines = sum(segment.lines for segment in small)
+    db.run("set_segment", id=first.segment, body=body, checksum=checksum(body), lines=lines)
+
+
+def copy_history(db: Database, session: str, source: End, n: int, copy: int, up_to: str | None) -> tuple[End, int]:
+    """Give a new session the beginning of another's history, all of it or up to and with an entry.
+
+    `source` is where the history of session number `n` ends. Return where that of the copy ends, and how many lines of
+    the source are in it. Raise `InvalidParams` where the entry is not there.
+    """
+    cut: Cut | None = Cut(source.lines, [])
+    if up_to is not None:
+        cut = end_of_entry(((row.position, row.body) for row in _whole_segments(db, session, n)), up_to)
+    if cut is None:
+        raise InvalidParams(f"The session has no message or tool call {up_to!r}")
+    db.run("copy_history", n=n, copy=copy, end=cut.position)
+    if source.tail_bytes:
+        db.run("set_end", n=n, **End(source.lines, source.lines, 0)._asdict())  # from now on its tail is shared
+    end = extend_history(db, copy, End(cut.position, cut.position, 0), with_texts(cut.lines))
+    return end, cut.end
+
+
+def count_messages(db: Database, n: int) -> int:
+    """Count what was said in a history by the user and by the agent."""
+    return sum(messages_in(row.body) for row in _segments(db, n, 0))
+
+
+def delete_history(db: Database, n: int) -> None:
+    """Take a session's history away, all of it that no fork shares."""
+    # The words go in one statement: what writes between two of them makes the index sort itself out each time.
+    db.run("delete_words_of", n=n)
+    db.run("delete_docs_of", n=n)
+    exclusive = [segment for (segment,) in db.rows("exclusive_segments", n=n)]
+    db.run("delete_history", n=n)
+    for segment in exclusive:
+        db.run("delete_segment", id=segment)
+
+
+class Reading:
+    """A history that is being read, a few segments at a time; `marks` puts a line in the place of what is damaged."""
+
+    def __init__(self, session: str, start: int, end: int, *, marks: bool) -> None:
+        self._session = session
+        self._line = start
+        self._end = end
+        self._marks = marks
+        self._n: int | None = None
+        self._size = FIRST_READ_BYTES
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all is read; known once something was."""
+        return self._line >= self._end
+
+    def next_blocks(self, db: Database) -> list[bytes]:
+        """Read on; return blocks of lines joined by newlines, none where all is read.
+
+        Raise `StoreDamaged` where the next lines are damaged, once those before them were read.
+        """
+        if self._n is None:
+            row = find_session(db, self._session)
+            self._n, self._end = row.n, min(self._end, row.lines)
+        if self._line >= self._end:
+            return []
+        blocks = self._read(db, self._n)
+        self._size = READ_BYTES
+        return blocks
+
+    def _read(self, db: Database, n: int) -> list[bytes]:
+        blocks: list[bytes] = []
+        size = self._size
+        for row in _segments(db, n, self._line):
+            if row.position >= self._end:
+                break
+            if row.end <= self._line:
+                continue
+            if row.position > self._line and not self._pass_damaged(blocks, row.position):
+                return blocks
+            end = min(row.end, self._end)
+            if row.is_whole():
+                # Segments may have been made into one while the history was read, and it may have grown.
+                is_all = row.position == self._line and row.end == end
+                body = row.body if is_all else some_lines(row.body, self._line - row.position, end - row.position)
+                blocks.append(body)
+                self._line, size = end, size - len(row.body)
+                if size <= 0:
+                    break
+            elif not self._pass_damaged(blocks, end):
+                return blocks
+        if not blocks:
+            find_session(db, self._session)  # it may have been deleted meanwhile
+            self._pass_damaged(blocks, self._end)
+        return blocks
+
+    def _pass_damaged(self, blocks: list[bytes], end: int) -> bool:
+        """Pass over lines that cannot be read; return whether to read on now."""
+        end = min(end, self._end)
+        if self._marks:
+            blocks.append(damaged_line(self._line, end))
+            self._line = end
+            return True
+        if not blocks:
+            raise damaged(self._session, self._line, end)
+        return False
+
+
+def damaged(session: str, first: int, end: int) -> StoreDamaged:
+    """Make the error that says which lines of a history cannot be read, and what to do."""
+    return StoreDamaged(
+        f"Lines {first + 1} to {end} of session {session} are damaged in the store. The rest of it is whole: "
+        "`holdfast sessions show` and `holdfast sessions export` give all that can be read"
+    )
+
+
+def find_damaged(db: Database) -> Iterator[tuple[str, int, int]]:
+    """Find the segments that are damaged: a session that has it, its first line, and the one behind its last."""
+    for segment, lines, expected, body in db.rows("every_segment"):
+        if not is_whole(body, lines, expected):
+            for session, position in db.rows("place_of_segment", segment=segment):
+                yield session, position, position + lines
+
+
+def _segments(db: Database, n: int, line: int) -> Iterator[SegmentRow]:
+    """Read the segments of a history from the one with that line on."""
+    return (SegmentRow(*row) for row in db.rows("read_history", n=n, line=line))
+
+
+def _whole_segments(db: Database, session: str, n: int) -> Iterator[SegmentRow]:
+    """Read the segments of a history; raise `StoreDamaged` at the first that is damaged."""
+    for row in _segments(db, n, 0):
+        if not row.is_whole():
+            raise damaged(session, row.position, row.end)
+        yield row

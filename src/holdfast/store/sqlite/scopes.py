@@ -1,0 +1,34 @@
+"""Whose sessions: each pair of a principal and an agent has a number, and every session has the number of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.model import UNBOUND
+
+if TYPE_CHECKING:
+    from holdfast.model import Scope
+    from holdfast.store.sqlite.database import Database
+
+
+def scope_number(db: Database, principal: str, agent: str) -> int:
+    """Return the number of a principal's sessions with an agent, a new one where there are none yet."""
+    db.run("add_scope", principal=principal, agent=agent)
+    return db.value("get_scope", principal=principal, agent=agent)
+
+
+def numbers_in(db: Database, scope: Scope) -> dict[int, str]:
+    """Return the numbers that a scope covers, with the names of their agents."""
+    numbers: dict[int, str] = dict(db.rows("scopes_of_principal", principal=scope.principal))
+    wanted = (scope.agent, UNBOUND)
+    return {number: agent for number, agent in numbers.items() if scope.agent is None or agent in wanted}
+
+
+def covers_all(db: Database, scope: Scope) -> bool:
+    """Return whether a scope covers every session of the store."""
+    return len(numbers_in(db, scope)) == db.value("count_scopes")
+
+
+def agents_of(db: Database, principal: str) -> list[str]:
+    """Return the agents that a principal has sessions of, in alphabetical order."""
+    return [agent for (agent,) in db.rows("agents_of_principal", principal=principal)]

@@ -1,0 +1,254 @@
+"""The two threads of a store: one reads, one writes, each with a connection of its own, and the event loop goes on.
+
+The writer commits in groups: all that waits goes into one transaction and one sync, and what comes meanwhile is the
+next group. Where a piece of a group fails, the whole group is undone and each piece is done alone, so that every caller
+gets its own answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from holdfast.errors import HoldfastError, StoreError
+from holdfast.store.sqlite.database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+
+class Transaction:
+    """What one piece of a transaction works with: the database, and what is to be done when the transaction has ended.
+
+    A piece may run twice: once with others, and alone when they were undone. What it changes besides the database it
+    changes after the commit, or takes back after a rollback.
+    """
+
+    __slots__ = ("_committed", "_rolled_back", "db")
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self._committed: list[Callable[[], object]] = []
+        self._rolled_back: list[Callable[[], object]] = []
+
+    def after_commit(self, action: Callable[[], object]) -> None:
+        """Do something once all of it is durable. It must not raise."""
+        self._committed.append(action)
+
+    def after_rollback(self, action: Callable[[], object]) -> None:
+        """Take something back if nothing of it becomes durable. It must not raise."""
+        self._rolled_back.append(action)
+
+    def has_committed(self) -> None:
+        """Do what was to be done after the commit."""
+        for action in self._committed:
+            action()
+
+    def was_rolled_back(self) -> None:
+        """Take back what was to be taken back, the latest first."""
+        for action in reversed(self._rolled_back):
+            action()
+
+
+class _Answer(NamedTuple):
+    future: asyncio.Future[Any]
+    result: object
+    error: Exception | None
+
+
+class _Piece(NamedTuple):
+    """Something to be done: inside a transaction that others may share, or outside of any."""
+
+    future: asyncio.Future[Any]
+    session: str | None
+    inside: Callable[[Transaction], object] | None
+    outside: Callable[[Database], object] | None
+
+    def answer(self, result: object) -> _Answer:
+        return _Answer(self.future, result, None)
+
+    def refusal(self, error: Exception) -> _Answer:
+        return _Answer(self.future, None, error)
+
+
+class DatabaseThread:
+    """A thread with the only use of a connection. It does one thing after the other, in the order they were asked for.
+
+    Once something has begun it is finished, even if its caller waits no longer.
+    """
+
+    def __init__(self, path: str, vfs: str | None, name: str) -> None:
+        self._path = path
+        self._vfs = vfs
+        self._loop = asyncio.get_running_loop()
+        self._waiting: SimpleQueue[_Piece | None] = SimpleQueue()
+        self._db: Database | None = None
+        self._ended: asyncio.Future[None] | None = None
+        # A daemon: whoever ends without closing the store does not wait for it.
+        self._thread = threading.Thread(target=self._work, name=f"holdfast-store-{name}", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
+        """Do something outside of any transaction of ours."""
+        return self._ask(None, None, work)
+
+    def write(self, session: str, work: Callable[[Transaction], T]) -> asyncio.Future[T]:
+        """Do something with a session inside a transaction; the result is there when it is durable."""
+        return self._ask(session, work, None)
+
+    async def close(self) -> None:
+        """Finish what is in hand, close the connection and end the thread."""
+        if self._ended is None:
+            self._ended = self._loop.create_future()
+            self._waiting.put(None)
+        await asyncio.shield(self._ended)
+
+    def _ask(
+        self,
+        session: str | None,
+        inside: Callable[[Transaction], T] | None,
+        outside: Callable[[Database], T] | None,
+    ) -> asyncio.Future[T]:
+        if self._ended is not None:
+            raise StoreError("The session store is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.put(_Piece(future, session, inside, outside))
+        return future
+
+    def _work(self) -> None:
+        is_open = True
+        while is_open:
+            pieces, is_open = self._next()
+            while pieces:
+                count = _group_size(pieces)
+                self._deliver(self._done(pieces[:count]))
+                pieces = pieces[count:]
+        assert self._ended is not None
+        self._deliver([_done_outside(self._db, _Piece(self._ended, None, None, Database.close))])
+
+    def _next(self) -> tuple[list[_Piece], bool]:
+        """Wait for something to do; return all that waits, and whether more may come."""
+        pieces: list[_Piece] = []
+        try:
+            piece = self._waiting.get()
+            while piece is not None:
+                if not piece.future.cancelled():  # otherwise nobody wants it any more
+                    pieces.append(piece)
+                piece = self._waiting.get_nowait()
+        except Empty:
+            return pieces, True
+        return pieces, False
+
+    def _done(self, pieces: Sequence[_Piece]) -> list[_Answer]:
+        """Do what belongs together; return the answers."""
+        try:
+            if self._db is None:
+                self._db = Database(self._path, vfs=self._vfs)
+        except Exception as e:  # noqa: BLE001  (whatever it is, it is the caller's to know)
+            return [piece.refusal(e) for piece in pieces]
+        if pieces[0].outside is not None:
+            return [_done_outside(self._db, piece) for piece in pieces]
+        if len(pieces) > 1 and (answers := _done_together(self._db, pieces)) is not None:
+            return answers
+        return [_done_alone(self._db, piece) for piece in pieces]
+
+    def _deliver(self, answers: list[_Answer]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(_give, answers)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
+
+
+def _group_size(pieces: Sequence[_Piece]) -> int:
+    """Count the pieces that can be done together, from the first on.
+
+    A session has only one of them, so that none depends on what another does besides the database, as with logs.
+    """
+    seen: set[str] = set()
+    for piece in pieces:
+        if piece.session is None or piece.session in seen:
+            break
+        seen.add(piece.session)
+    return max(len(seen), 1)
+
+
+def _done_outside(db: Database | None, piece: _Piece) -> _Answer:
+    if db is None or piece.outside is None:
+        return piece.answer(None)
+    try:
+        with db.plain_errors():
+            return piece.answer(piece.outside(db))
+    except Exception as e:  # noqa: BLE001
+        return piece.refusal(e)
+
+
+def _done_alone(db: Database, piece: _Piece) -> _Answer:
+    transaction = Transaction(db)
+    try:
+        with db.plain_errors():
+            with db.transaction():
+                result = _result(piece, transaction)
+            transaction.has_committed()
+            return piece.answer(result)
+    except Exception as e:  # noqa: BLE001
+        transaction.was_rolled_back()
+        return piece.refusal(e)
+
+
+def _done_together(db: Database, pieces: Sequence[_Piece]) -> list[_Answer] | None:
+    """Do several pieces in one transaction; return None if that failed, and nothing was done."""
+    transactions: list[Transaction] = []
+    answers: list[_Answer] = []
+    try:
+        db.begin()
+    except Exception as e:  # noqa: BLE001  (the database is locked, or worse: trying each alone would take as long)
+        return [piece.refusal(db.plain_error(e)) for piece in pieces]
+    try:
+        for piece in pieces:
+            transaction = Transaction(db)
+            transactions.append(transaction)
+            changes = db.changes
+            try:
+                answers.append(piece.answer(_result(piece, transaction)))
+            except HoldfastError as e:
+                if db.changes != changes:
+                    raise
+                # It was refused before it changed anything, so the others need not be undone.
+                transactions.pop().was_rolled_back()
+                answers.append(piece.refusal(e))
+        db.commit()
+    except Exception:  # noqa: BLE001  (each piece will meet its own)
+        _roll_back(db)
+        for transaction in reversed(transactions):
+            transaction.was_rolled_back()
+        return None
+    for transaction in transactions:
+        transaction.has_committed()
+    return answers
+
+
+def _result(piece: _Piece, transaction: Transaction) -> object:
+    assert piece.inside is not None
+    return piece.inside(transaction)
+
+
+def _roll_back(db: Database) -> None:
+    """Undo a group. Where even that fails, the next transaction says why."""
+    try:
+        db.roll_back()
+    except Exception:  # noqa: BLE001
+        return
+
+
+def _give(answers: list[_Answer]) -> None:
+    for future, result, error in answers:
+        if future.cancelled():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,27 @@
+"""What a surface needs to know of an agent to describe it to a client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Description(Protocol):
+    """An agent, as it describes itself; `holdfast.engine.AgentDescription` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def accepts(self) -> frozenset[str]: ...
+    @property
+    def auth_methods(self) -> Sequence[tuple[str, str, str | None]]: ...
+    @property
+    def mcp_kinds(self) -> frozenset[str]: ...
+    @property
+    def meta(self) -> dict[str, Any] | None: ...
