@@ -59,7 +59,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
 
 @contextmanager
 def _nothing_printed() -> Generator[None]:
-    """Let whatever prints to stdout print to stderr: the client reads stdout from the first byte on (A1)."""
+    """Send to stderr what is printed while the block runs: the client reads stdout from the first byte on (A1)."""
     try:
         stdout = os.dup(1)
         os.dup2(2, 1)
