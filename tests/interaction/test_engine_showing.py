@@ -43,7 +43,7 @@ async def test_what_is_said_in_quick_succession_is_stored_tick_by_tick_and_shown
     slowly(monkeypatch)
     agent = ScriptedAgent()
     async with at_the_gate(place, agent) as (engine, session, recorder, turn):
-        assert recorder.said() == ""
+        assert recorder.said() == "a"  # what follows waits for a moment
         left = disk_as_of_now(place, tmp_path / "left")
         agent.gates["gate"].set()
         await ended(turn)

@@ -172,3 +172,24 @@ async def test_a_session_whose_turn_runs_is_not_deleted_and_the_others_are(place
         assert "stop it, then try again" in done.err
         agent.gates["gate"].set()
         assert (await turn.ended).reason == "end_turn"
+
+
+@pytest.mark.requirement("F2")
+def test_a_session_is_handed_to_another_agent_with_its_conversation_alone(place: Path) -> None:
+    (session,) = make(place, ("say hello",))
+    assert sessions("list", "--agent", "nobody").status == 1
+    done = sessions("hand-over", session[5:12], "--to", "claude", "--json")
+    assert done.status == 0 and done.json["sessions"][0]["agent"] == "claude"
+    assert [it["sessionId"] for it in sessions("list", "--all", "--agent", "claude", "--json").json["sessions"]] == [
+        session
+    ]
+    shown = sessions("show", session).out
+    assert "hello" in shown and "claude" in shown  # the boundary is visible
+    forked = sessions("fork", session, "--agent", "gemini", "--json").json["session"]
+    assert forked["agent"] == "gemini"
+    moved = sessions("hand-over", "--all", "--from", "gemini", "--to", "claude")
+    assert moved.status == 0 and "1 session" in moved.out
+    listed = sessions("list", "--all", "--agent", "claude", "--json").json["sessions"]
+    assert {it["sessionId"] for it in listed} == {session, forked["sessionId"]}
+    for wrong in (("hand-over", "--to", "x"), ("hand-over", session, "--all", "--from", "claude", "--to", "x")):
+        assert sessions(*wrong).status == 1

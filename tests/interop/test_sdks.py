@@ -122,7 +122,8 @@ def test_notices_reach_those_who_asked_for_them(told: Told) -> None:
 
 @pytest.mark.requirement("C8", "C9")
 def test_permission_is_given_once_and_refused_once(told: Told) -> None:
-    assert told.report["asked"] == ["May I launch the rocket?", "Who are you?", "May I launch the rocket?"]
+    launch = "May I launch the rocket?" if told.peer.version == 2 else "Launch the rocket"
+    assert told.report["asked"] == [launch, "Who are you?", launch]
     assert [it["calls"] for it in told.turns if it["prompt"] == "/ask"] == [["completed"], ["failed"]]
 
 

@@ -12,9 +12,19 @@ from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.engine import AgentDescription, ClientInfo, Engine, EngineLimits
+from holdfast.engine import Engine, EngineLimits
 from holdfast.format import fold
-from holdfast.model import Choice, ChoiceGroup, Option, Permission, Scope, new_id, text_event
+from holdfast.model import (
+    AgentDescription,
+    Choice,
+    ChoiceGroup,
+    ClientInfo,
+    Option,
+    Permission,
+    Scope,
+    new_id,
+    text_event,
+)
 from holdfast.store import open_store
 
 if TYPE_CHECKING:

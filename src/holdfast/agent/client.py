@@ -9,27 +9,21 @@ from holdfast.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.engine import ClientInfo, LiveTurn, SessionClient
-    from holdfast.workspace import Workspace
+    from holdfast.engine import LiveTurn, SessionClient
+    from holdfast.model import ClientInfo
 
 
 class ClientServices:
     """The editor's files and terminals. Paths outside the session's roots are refused before it is asked (C11)."""
 
-    def __init__(self, turn: LiveTurn, client: SessionClient, workspace: Workspace) -> None:
+    def __init__(self, turn: LiveTurn, client: SessionClient) -> None:
         self._turn = turn
         self._client = client
-        self._workspace = workspace
 
     @classmethod
     def of(cls, turn: LiveTurn) -> ClientServices | None:
         """Return what the client that prompted does for the agent (F3); None where no client prompted."""
-        if turn.client is None:
-            return None
-        from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
-
-        cwd, *additional = turn.roots
-        return cls(turn, turn.client, Workspace(cwd, tuple(additional)))
+        return None if turn.client is None else cls(turn, turn.client)
 
     @property
     def offers(self) -> frozenset[str]:
@@ -39,7 +33,7 @@ class ClientServices:
     async def read_text(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
         """Read a file as the editor has it; from a line on (the first is 1), and so many lines."""
         self._need("read")
-        params: dict[str, Any] = {"path": str(self._workspace.resolve(path))}
+        params: dict[str, Any] = {"path": self._inside(path)}
         if line is not None:
             params["line"] = line
         if limit is not None:
@@ -49,13 +43,13 @@ class ClientServices:
     async def write_text(self, path: str, text: str) -> None:
         """Write a file through the editor."""
         self._need("write")
-        await self._call("fs/write_text_file", {"path": str(self._workspace.resolve(path)), "content": text})
+        await self._call("fs/write_text_file", {"path": self._inside(path), "content": text})
 
     async def run(self, *command: str, cwd: str | None = None, limit: int = 1 << 20) -> tuple[int | None, str]:
         """Run a command in a terminal of the editor; give its exit status and output."""
         self._need("terminal")
         params: dict[str, Any] = {"command": command[0], "args": list(command[1:]), "outputByteLimit": limit}
-        params["cwd"] = str(self._workspace.resolve(cwd or "."))
+        params["cwd"] = self._inside(cwd or ".")
         terminal = {"terminalId": (await self._call("terminal/create", params))["terminalId"]}
         try:
             ended = await self._call("terminal/wait_for_exit", terminal)
@@ -77,6 +71,13 @@ class ClientServices:
     def info(self) -> ClientInfo:
         """What the client said about itself: its name, version and capabilities."""
         return self._client.info
+
+    def _inside(self, path: str) -> str:
+        """Return a path made absolute; raise `OutsideRoots` where it leaves the session's roots."""
+        from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
+
+        cwd, *additional = self._turn.roots
+        return str(Workspace(cwd, tuple(additional)).resolve(path))
 
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         await self._turn.shown()  # what was said before it is asked is shown before

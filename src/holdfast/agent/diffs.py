@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,9 +11,11 @@ if TYPE_CHECKING:
 MAX_PATCH_BYTES = 512 << 10
 """Longer texts are shown without a patch: making one takes time that grows with the square of their length."""
 
+_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+
 
 def diff_content(path: str, old: str | None, new: str) -> Update:
-    """Make the content that shows a change."""
+    """Return the content of a tool call that shows a change."""
     content: Update = {
         "type": "diff",
         "changes": [{"operation": "add" if old is None else "modify", "path": path, "fileType": "text"}],
@@ -23,14 +26,35 @@ def diff_content(path: str, old: str | None, new: str) -> Update:
 
 
 def git_patch(path: str, old: str | None, new: str) -> str:
-    """Write a change as git would."""
+    """Return a change as git writes it, but with absolute paths and without `a/` and `b/` (C7)."""
     from difflib import unified_diff  # noqa: PLC0415  (few agents edit; none should wait for it at its start)
 
-    name = path.lstrip("/")
-    lines = [f"diff --git a/{name} b/{name}\n"]
+    name = quoted_path(path)
+    lines = [f"diff --git {name} {name}\n"]
     if old is None:
         lines.append("new file mode 100644\n")
-    before = "/dev/null" if old is None else f"a/{name}"
-    patch = unified_diff((old or "").splitlines(keepends=True), new.splitlines(keepends=True), before, f"b/{name}")
-    lines += (it if it.endswith("\n") else f"{it}\n\\ No newline at end of file\n" for it in patch)
+    hunks = list(unified_diff(_lines(old or ""), _lines(new)))[2:]
+    if hunks:
+        end = "\t" if " " in name and not name.startswith('"') else ""  # where git ends a name with spaces
+        lines += [f"--- {'/dev/null' if old is None else name + end}\n", f"+++ {name}{end}\n"]
+    lines += (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in hunks)
     return "".join(lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Cut a text into lines as git does: at newlines only."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def quoted_path(path: str) -> str:
+    """Return a path as git quotes it: in double quotes where it has unusual characters, those as escapes."""
+    encoded = path.encode("utf-8", "surrogateescape")
+    if all(32 <= byte < 127 and byte not in _ESCAPES for byte in encoded):
+        return path
+    return '"' + "".join(map(_escaped, encoded)) + '"'
+
+
+def _escaped(byte: int) -> str:
+    if byte in _ESCAPES:
+        return _ESCAPES[byte]
+    return chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"

@@ -9,16 +9,16 @@ from holdfast.agent.client import ClientServices
 from holdfast.agent.mcp_servers import McpServers
 from holdfast.agent.session import Session
 from holdfast.agent.turn import Turn
-from holdfast.engine.ports import AgentDescription, AuthMethod
 from holdfast.errors import InvalidParams, MethodNotFound, UsageError
+from holdfast.model import AgentDescription, AuthMethod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.agent.agent import Agent, Command, Handler
-    from holdfast.engine import ClientInfo, ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
+    from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.mcp import Server
-    from holdfast.model import Option, OptionValue, StopReason, Update
+    from holdfast.model import ClientInfo, Option, OptionValue, StopReason, Update
 
 
 class AuthorAgent:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.agent.tools import ToolCall
-from holdfast.model import Elicitation, ElicitationAnswer, Permission, new_id, text_event
+from holdfast.model import ALLOW_OR_REJECT, Elicitation, ElicitationAnswer, Permission, new_id, text_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.agent.session import Session
     from holdfast.engine import LiveTurn
     from holdfast.mcp import ToolResult
-    from holdfast.model import Entry, Event, History, StopReason, ToolKind, Update
+    from holdfast.model import Entry, Event, History, PermissionOption, StopReason, ToolKind, Update
     from holdfast.workspace import Files
 
 
@@ -158,13 +158,27 @@ class Turn:
     async def allow(self, question: str, call: ToolCall | None = None, *, remember: str | None = None) -> bool:
         """Ask the user for permission. Nothing but a clear yes is one.
 
-        An answer the user gives for ever is remembered, for this session, under `remember` (the question itself
-        unless said otherwise).
+        The user is shown all that `call` shows: its kind, input, locations and content. An answer the user gives for
+        ever is remembered, for this session, under `remember` (the question itself unless said otherwise).
         """
-        about: Update = {"toolCallId": call.id, "title": call.title} if call else {}
-        permission = Permission(question, about, subject=remember or question)
-        chosen = permission.chosen(await self._turn.ask(permission))
+        chosen = await self.choose(question, ALLOW_OR_REJECT, call, remember=remember)
         return chosen is not None and chosen.kind.startswith("allow")
+
+    async def choose(
+        self,
+        question: str,
+        options: Sequence[PermissionOption],
+        call: ToolCall | None = None,
+        *,
+        remember: str | None = None,
+    ) -> PermissionOption | None:
+        """Ask the user for permission with answers of one's own; return the one that was chosen, or None.
+
+        Only an option whose `kind` begins with ``allow`` is an approval.
+        """
+        about: Update = {"toolCallId": call.id} if call else {}
+        permission = Permission(question, about, tuple(options), subject=remember or question)
+        return permission.chosen(await self._turn.ask(permission))
 
     async def ask(
         self, message: str, fields: Mapping[str, Any], *, required: Sequence[str] = ()

@@ -17,11 +17,14 @@ from holdfast.cli.completion import complete_sessions
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 
-    from holdfast.model import SessionInfo
+    from holdfast.model import Scope, SessionInfo
     from holdfast.store import SessionStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LOCAL = "local"
+"""Whose sessions these commands see: those of the user of this machine, `holdfast.model.LOCAL`."""
 
 SHORT = 10
 """So many characters of an id are shown: among a million sessions two with the same are unlikely."""
@@ -95,6 +98,17 @@ async def opened(place: str | None, *, makes: bool = False) -> AsyncGenerator[Se
         yield store
     finally:
         await store.close()
+
+
+async def scope_of(store: SessionStore, agent: str | None) -> Scope:
+    """Return whose sessions a command is about: all agents' or one's. Raises `UsageError` for an unknown agent."""
+    from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.model import Scope  # noqa: PLC0415
+
+    if agent is not None and agent not in (known := await store.agents(LOCAL)):
+        named = ", ".join(known) or "none yet"
+        raise UsageError(f"there are no sessions of an agent {agent[:80]!r}; there are sessions of: {named}")
+    return Scope(LOCAL, agent)
 
 
 async def find_session(store: SessionStore, name: str) -> SessionInfo:

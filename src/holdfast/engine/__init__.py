@@ -8,26 +8,14 @@ knows no protocol, no connection, and not what an agent does in a turn.
 from holdfast.engine.attachment import Attachment
 from holdfast.engine.engine import Engine
 from holdfast.engine.journal import claim_session
-from holdfast.engine.ports import (
-    AgentDescription,
-    AgentPort,
-    AgentSession,
-    AuthMethod,
-    ClientInfo,
-    ConnectedClient,
-    Origin,
-    SessionClient,
-)
+from holdfast.engine.ports import AgentPort, AgentSession, ConnectedClient, Origin, SessionClient
 from holdfast.engine.session import EngineLimits, LiveSession
 from holdfast.engine.turn import LiveTurn
 
 __all__ = [
-    "AgentDescription",
     "AgentPort",
     "AgentSession",
     "Attachment",
-    "AuthMethod",
-    "ClientInfo",
     "ConnectedClient",
     "Engine",
     "EngineLimits",

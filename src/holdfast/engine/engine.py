@@ -22,6 +22,7 @@ from holdfast.model import (
     SessionInfo,
     SessionState,
     checked_roots,
+    forked,
     new_session_id,
     normal_path,
 )
@@ -137,15 +138,17 @@ class Engine:
             entries, at = finished_part(opened.history, up_to) if opened is not None else ([], up_to)
             said = sum(entry.entity in ("user_message", "agent_message") for entry in entries)
             info = msgspec.structs.replace(
-                _new_info(fork_id, source.cwd, others, scope), title=source.title, messages=record.info.messages + said
+                record.info, additional=others, title=source.title, messages=record.info.messages + said
             )
             # What the agent remembers in the middle of a turn is not for others to know.
-            state = _copied(msgspec.structs.replace(source.state, memory=record.state.memory))
-            state.forked_from = session_id
+            state = msgspec.structs.replace(source.state, memory=record.state.memory)
+            info, state = forked(
+                info, state, fork_id=fork_id or new_session_id(), now=_now(), agent=scope.agent or source.agent_name
+            )
             state.cut_turn = opened is not None and at is None and bool(opened.private)
-            forked = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines_of(entries))
-        session = LiveSession(self._registry, forked.claim, info, state, forked.lines)
-        if forked.cut_turn and not state.cut_turn:
+            made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines_of(entries))
+        session = LiveSession(self._registry, made.claim, info, state, made.lines)
+        if made.cut_turn and not state.cut_turn:
             state.cut_turn = True
             await session.save()
         return await self._registry.add(session, client, "forked")
@@ -215,7 +218,7 @@ class Engine:
 
 
 def _new_info(session_id: str | None, cwd: str, additional: tuple[str, ...], scope: Scope) -> SessionInfo:
-    now = time.time_ns() // 1_000
+    now = _now()
     return SessionInfo(
         session_id or new_session_id(), cwd, additional, None, now, now,
         archived=False, messages=0, principal=scope.principal, agent=scope.agent or UNBOUND,
@@ -227,8 +230,8 @@ def _check_cwd(cwd: str, named: str) -> None:
         raise InvalidParams(f"This session works in {cwd}, not in {named}")
 
 
-def _copied(state: SessionState) -> SessionState:
-    return msgspec.json.decode(msgspec.json.encode(state), type=SessionState)
+def _now() -> int:
+    return time.time_ns() // 1_000
 
 
 # What a running turn gives to a fork: what is finished of it (B15)

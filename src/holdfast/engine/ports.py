@@ -7,54 +7,28 @@ the session lives. Nothing about an agent is read from anywhere else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from holdfast.engine.session import LiveSession
     from holdfast.engine.turn import LiveTurn
-    from holdfast.model import Answer, Event, Option, OptionValue, Question, StopReason, SystemPrompt, Update
+    from holdfast.model import (
+        AgentDescription,
+        Answer,
+        ClientInfo,
+        Event,
+        Option,
+        OptionValue,
+        Question,
+        StopReason,
+        SystemPrompt,
+        Update,
+    )
 
 Origin: TypeAlias = Literal["new", "restored", "forked"]
 """How a session came into memory: it was created, brought back from the store, or made as a fork of another."""
-
-
-class AuthMethod(NamedTuple):
-    """A way to log in."""
-
-    id: str
-    name: str
-    description: str | None = None
-
-
-class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent tells a client about itself before there is any session."""
-
-    name: str
-    """Its sessions belong to this name (F1)."""
-    version: str = "0"
-    title: str | None = None
-    accepts: frozenset[str] = frozenset()
-    """What it takes besides text and links: ``image``, ``audio``, ``resource`` in prompts; ``system_prompt`` where a
-    client may add to its instructions, ``system_prompt_override`` where it may replace them too."""
-    auth_methods: tuple[AuthMethod, ...] = ()
-    auth_required: bool = False
-    """Whether a client must log in before it opens a session."""
-    mcp_kinds: frozenset[str] = frozenset({"stdio", "http", "sse"})
-    """The kinds of MCP servers it connects to."""
-    meta: dict[str, Any] | None = None
-
-
-class ClientInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client said about itself in `initialize`."""
-
-    protocol: int
-    capabilities: dict[str, Any] = {}
-    name: str | None = None
-    version: str | None = None
 
 
 class AgentPort(Protocol):

@@ -21,6 +21,7 @@ from holdfast.model import (
     event_from,
     new_id,
     next_phase,
+    split_update,
     title_from,
 )
 from holdfast.model.kinds import REMEMBERED
@@ -39,6 +40,14 @@ log = logging.getLogger(__name__)
 
 CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
 """How a tool call that was left open ends; otherwise it failed."""
+
+RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
+
+EVENT_BYTES = 12 << 20
+"""What is longer is said in several events (A4)."""
+
+KNOWN_OF_A_CALL = ("title", "name", "kind", "status", "locations", "rawInput")
+"""What a permission request says of its tool call, besides its content."""
 
 CONGESTED_BYTES = 1 << 20
 """A client that has more than this unread is behind; a turn waits only while every client is."""
@@ -74,6 +83,7 @@ class LiveTurn:
         self.over: asyncio.Future[None] = loop.create_future()
         """Resolves when nothing more will be done in this turn: the agent is done, or is not waited for any longer."""
         self._loop = loop
+        self._end_waiters: list[asyncio.Future[TurnEnd]] = []
         self._log: OpenLog | None = None
         self._work: asyncio.Task[StopReason | None] | None = None
 
@@ -107,11 +117,29 @@ class LiveTurn:
         """The plain text of its prompt."""
         return "\n".join(block["text"] for block in self.prompt if block.get("type") == "text")
 
+    def wait_for_end(self) -> asyncio.Future[TurnEnd]:
+        """Return a future of the caller's own for the turn's end: to cancel it cancels nothing else."""
+        waiter: asyncio.Future[TurnEnd] = self._loop.create_future()
+        if self.ended.done():
+            waiter.set_result(self.ended.result())
+        else:
+            self._end_waiters.append(waiter)
+        return waiter
+
+    def _has_ended(self, end: TurnEnd) -> None:
+        for future in (self.ended, *self._end_waiters):
+            if not future.done():  # whoever waited for it may have been cancelled, and it with them
+                future.set_result(end)
+
     # What the agent says
 
     def emit(self, event: Event) -> None:
         """Say something that can be folded. It is kept at the end of this loop tick, and shown when it is."""
         log = self._open_log()
+        if len(event.body) > EVENT_BYTES:
+            for part in split_update(event.update(), EVENT_BYTES):
+                self.emit(event_from(part))
+            return
         log.append(event)
         if event.plain_text is None and event.rule.fold is Fold.STATE:
             self.session.note(log.history.state[event.kind])
@@ -152,6 +180,8 @@ class LiveTurn:
         if isinstance(question, Permission) and question.subject in permissions:
             wanted = "allow" if permissions[question.subject] else "reject"
             return next((option.id for option in question.options if option.kind.startswith(wanted)), None)
+        if isinstance(question, Permission) and question.call:
+            question = msgspec.structs.replace(question, call=self._known_call(log, question.call))
         if not self.session.asks.can_be_answered(question):
             return None
         self._enter("ask", "requires_action")
@@ -164,6 +194,16 @@ class LiveTurn:
         finally:
             if not self.session.asks and self.phase is Phase.ASKING:
                 self._enter("answer", "running")
+
+    def _known_call(self, log: OpenLog, about: Update) -> Update:
+        """Return all that is known of a tool call the user is asked about: nobody approves what is not shown (P13)."""
+        entry = log.history.get("tool_call_update", str(about.get("toolCallId", "")))
+        if entry is None:
+            return about
+        known = {name: entry.members[name] for name in KNOWN_OF_A_CALL if entry.members.get(name) is not None}
+        if content := entry.content():
+            known["content"] = list(content)
+        return known | about
 
     async def _remember(self, log: OpenLog, question: Permission, answer: Answer) -> None:
         """Make an answer durable (P2); one that holds for ever is remembered for the session."""
@@ -201,8 +241,7 @@ class LiveTurn:
         if end.error is not None:
             idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
         self.session.announce(idle)
-        if not self.ended.done():  # whoever waited for it may have been cancelled, and it with them
-            self.ended.set_result(end)
+        self._has_ended(end)
 
     async def _begin(self, registry: Registry) -> None:
         """Store the prompt (P2), a title made of it if there is none (B17), and the agent if it had none (F6)."""
@@ -227,8 +266,8 @@ class LiveTurn:
         session.agent_name = agent_name
         if title and state.title_by == "prompt":
             session.title = title
-        session.show(first)
-        self._enter("start", "running")
+        self.phase = next_phase(self.phase, "start")
+        session.show([*first, RUNNING])
         if not self.accepted.done():  # whoever waited for it may have been cancelled, and it with them
             self.accepted.set_result(self.message_id)
 
@@ -236,12 +275,15 @@ class LiveTurn:
         """Let the agent do its work, and return how it ended."""
 
         async def work() -> StopReason | None:
-            return await self.session.agent.perform(self)
+            try:
+                return await self.session.agent.perform(self)
+            finally:
+                self._is_over()
 
         self._work = task = self._loop.create_task(work(), name="turn", context=self.context)
-        task.add_done_callback(lambda _: self._is_over())
         if self.stopping:
             task.cancel()
+            task.add_done_callback(lambda _: self._is_over())  # it may never begin
         await self.over
         if not task.done():
             registry.leave_behind(task)
@@ -286,7 +328,7 @@ class LiveTurn:
             self.accepted.exception()  # not everybody waits for it
         if not self.ended.done():
             cancelled = isinstance(error, RequestCancelled)
-            self.ended.set_result(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
+            self._has_ended(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
 
     def cancel(self) -> None:
         """Make it stop (C5)."""

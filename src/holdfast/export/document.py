@@ -39,6 +39,8 @@ class SessionSummary(msgspec.Struct, rename="camel"):
     additional_directories: list[str] = []
     archived: bool = False
     message_count: int = 0
+    agent: str = ""
+    """The agent it belongs to; a session that is imported belongs to none, until an agent is prompted in it."""
 
 
 class _Kind(msgspec.Struct):
@@ -63,6 +65,7 @@ def session_summary(info: SessionInfo) -> SessionSummary:
         additional_directories=list(info.additional),
         archived=info.archived,
         message_count=info.messages,
+        agent=info.agent,
     )
 
 

@@ -5,6 +5,7 @@ terminals…) in the order of their first appearance; `RULES` says how each kind
 the newest protocol version's updates, a superset: what a surface does not know survives untouched.
 """
 
+from holdfast.model.agents import AgentDescription, AuthMethod, ClientInfo
 from holdfast.model.asks import (
     ALLOW_OR_REJECT,
     Answer,
@@ -32,9 +33,11 @@ from holdfast.model.sessions import (
     SessionState,
     checked_cwd,
     checked_roots,
+    forked,
     normal_path,
     title_from,
 )
+from holdfast.model.splitting import shortened_update, split_update
 from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, ToolKind, ToolStatus
 
 __all__ = [
@@ -44,10 +47,13 @@ __all__ = [
     "RULES",
     "TOOL_KINDS",
     "UNBOUND",
+    "AgentDescription",
     "Answer",
     "ArchiveFilter",
+    "AuthMethod",
     "Choice",
     "ChoiceGroup",
+    "ClientInfo",
     "Elicitation",
     "ElicitationAnswer",
     "Entry",
@@ -82,6 +88,7 @@ __all__ = [
     "checked_system_prompt",
     "checked_value",
     "event_from",
+    "forked",
     "in_one_line",
     "is_object",
     "latest",
@@ -90,6 +97,8 @@ __all__ = [
     "next_phase",
     "normal_path",
     "options_update",
+    "shortened_update",
+    "split_update",
     "text_event",
     "title_from",
     "without_lone_surrogates",

@@ -76,6 +76,24 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     """Whether it is a fork that ends inside a turn: that turn's private entries are not in it."""
 
 
+def forked(
+    info: SessionInfo, state: SessionState, *, fork_id: str, now: int, agent: str | None = None
+) -> tuple[SessionInfo, SessionState]:
+    """Return what is known of a fork when it is made (B15).
+
+    For another agent it is the conversation alone: what was allowed, set or remembered stays behind (F2).
+    """
+    fork = msgspec.structs.replace(
+        info, id=fork_id, created_at=now, updated_at=now, archived=False, agent=info.agent if agent is None else agent
+    )
+    copied = msgspec.json.decode(msgspec.json.encode(state), type=SessionState)
+    if fork.agent != info.agent:
+        copied = SessionState(title_by=copied.title_by)
+    copied.forked_from = info.id
+    copied.cut_turn = False
+    return fork, copied
+
+
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 """Lone surrogates, as Python reads a file name that is not Unicode: they can be neither stored nor sent."""
 

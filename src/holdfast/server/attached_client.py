@@ -7,20 +7,26 @@ import logging
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.errors import ConnectionLost, RemoteError
-from holdfast.format import stored
-from holdfast.model import event_from
+from holdfast.format import event_in, stored
+from holdfast.model import event_from, shortened_update
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from msgspec import Raw
 
-    from holdfast.engine import Attachment, ClientInfo
+    from holdfast.engine import Attachment
     from holdfast.mcp import Server
-    from holdfast.model import Answer, Event, Question, SystemPrompt, Update
+    from holdfast.model import Answer, ClientInfo, Event, Question, SystemPrompt, Update
     from holdfast.server.connection import ClientConnection
 
 log = logging.getLogger(__name__)
+
+REST_SECONDS = 0.5
+"""What a surface holds back is said after so many seconds."""
+
+ENVELOPE_BYTES = 4096
+"""So much stands around an update on the wire, at most."""
 
 
 class Setup(NamedTuple):
@@ -45,6 +51,15 @@ class Lowering(Protocol):
 
     def quiet(self, message_id: str) -> None:
         """Do not repeat this message to the client that has just said it."""
+        ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was held back, to be said by `rest` in a moment."""
+        ...
+
+    def rest(self) -> bytes:
+        """Return what was held back as whole lines."""
         ...
 
 
@@ -79,6 +94,8 @@ class AttachedClient:
         self.lowering = lowering
         self.services = services
         self.setup = setup
+        self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
+        self._timer: asyncio.TimerHandle | None = None
         self.attachment: Attachment | None = None
         self._connection = connection
         self._peer = connection.peer
@@ -133,13 +150,29 @@ class AttachedClient:
         """Send what happened."""
         if block := self.lowering.live(events):
             self._peer.send_block(block)
+        if self.lowering.has_more and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(REST_SECONDS, self._show_rest)
+
+    def _show_rest(self) -> None:
+        self._timer = None
+        if self.attachment is not None and (block := self.lowering.rest()):
+            self._peer.send_block(block)
 
     async def replay(self, blocks: Sequence[bytes]) -> None:
         """Send what is stored, no faster than it reads."""
         for block in blocks:
-            if pieces := self.lowering.past(block):
-                self._peer.send_block(*pieces)
-                await self._peer.drain()
+            for fitting in (block,) if len(block) <= self._line_bytes else self._fitting(block):
+                if pieces := self.lowering.past(fitting):
+                    self._peer.send_block(*pieces)
+                    await self._peer.drain()
+
+    def _fitting(self, block: bytes) -> Iterator[bytes]:
+        """Cut a block so that no line of it is too long for the wire (A4)."""
+        for line in block.split(b"\n"):
+            if len(line) <= self._line_bytes:
+                yield line
+            else:
+                yield from map(stored, shortened_update(event_in(line).update(), self._line_bytes))
 
     def show_as_past(self, updates: Sequence[Update]) -> None:
         """Send updates as if they were stored: as a replay would."""

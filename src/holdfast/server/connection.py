@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.engine.ports import ClientInfo
 from holdfast.errors import AuthRequired, InvalidRequest, UnsupportedVersion
-from holdfast.model import LOCAL, Scope
+from holdfast.model import LOCAL, ClientInfo, Scope
 from holdfast.peer import Peer, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.engine.ports import AgentDescription
     from holdfast.jsonrpc import Request
+    from holdfast.model import AgentDescription
     from holdfast.peer import PeerLimits
     from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host

@@ -60,7 +60,7 @@ class Dialect:
         """Answer `initialize`."""
         raise NotImplementedError
 
-    def _lowering(self, session_id: str) -> Lowering:
+    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:
         raise NotImplementedError
 
     def _questions(self) -> QuestionForms:
@@ -289,7 +289,7 @@ class Dialect:
     async def _attach(self, session: LiveSession, client: AttachedClient) -> None:
         before, client.attachment = client.attachment, None
         client.attachment = await session.attach(client)
-        client.lowering = self._lowering(session.id)  # what was said before is said again
+        client.lowering = self._lowering(session.id, session)  # what was said before is said again
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client

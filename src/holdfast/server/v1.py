@@ -9,7 +9,7 @@ from holdfast.errors import InternalError, InvalidParams
 from holdfast.server.dialect import Dialect
 from holdfast.surface import shapes
 from holdfast.surface.v1 import initialize, options
-from holdfast.surface.v1.asks import Asks
+from holdfast.surface.v1.asks import Questions
 from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lower import Lowering
 from holdfast.surface.v1.shapes import SetMode, SetModel
@@ -31,7 +31,7 @@ class Version1(Dialect):
     def __init__(self, connection: ClientConnection) -> None:
         super().__init__(connection)
         self._client = Client(connection.info.capabilities)
-        self._asks = Asks(connection.info.capabilities)
+        self._question_forms = Questions(connection.info.capabilities)
 
     def initialized(self) -> Update:
         """Answer `initialize`."""
@@ -47,11 +47,12 @@ class Version1(Dialect):
         routes.request("session/set_model", self._set_model, SetModel)
         return routes
 
-    def _lowering(self, session_id: str) -> Lowering:
-        return Lowering(session_id, self._client)
+    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:
+        mode = options.current_mode(session.options_update()) if session is not None else None
+        return Lowering(session_id, self._client, mode)
 
-    def _questions(self) -> Asks:
-        return self._asks
+    def _questions(self) -> Questions:
+        return self._question_forms
 
     def _services(self) -> frozenset[str]:
         return self._client.services
@@ -93,12 +94,12 @@ class Version1(Dialect):
         """Answer a prompt when its turn has ended (C2)."""
         turn = await self._begin(params)
         try:
-            end = await asyncio.shield(turn.ended)
+            end = await turn.wait_for_end()
         except asyncio.CancelledError:
             if self._peer.has_ended and not self.connection.is_only:
                 raise  # the client has left; its turn goes on
             turn.session.cancel_turn(turn)
-            end = await turn.ended
+            end = await turn.wait_for_end()
         if end.reason == "error":
             raise turn.refusal or InternalError(end.error or "The turn failed")
         return {"stopReason": end.reason}

@@ -9,7 +9,7 @@ from holdfast.errors import InvalidParams
 from holdfast.server.dialect import Dialect
 from holdfast.surface import shapes
 from holdfast.surface.v2 import initialize
-from holdfast.surface.v2.asks import Asks
+from holdfast.surface.v2.asks import Questions
 from holdfast.surface.v2.lower import Lowering, lower_commands, lower_options
 from holdfast.surface.v2.shapes import ResumeSession
 
@@ -29,7 +29,7 @@ class Version2(Dialect):
 
     def __init__(self, connection: ClientConnection) -> None:
         super().__init__(connection)
-        self._asks = Asks(connection.info.capabilities)
+        self._question_forms = Questions(connection.info.capabilities)
 
     def initialized(self) -> Update:
         """Answer `initialize`."""
@@ -45,11 +45,11 @@ class Version2(Dialect):
         routes.request("terminal/cancel", self._refuse_cancel, shapes.Params)
         return routes
 
-    def _lowering(self, session_id: str) -> Lowering:
+    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:  # noqa: ARG002
         return Lowering(session_id)
 
-    def _questions(self) -> Asks:
-        return self._asks
+    def _questions(self) -> Questions:
+        return self._question_forms
 
     def _configuration(self, session: LiveSession) -> Update:
         answer: Update = {}

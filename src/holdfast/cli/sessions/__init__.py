@@ -15,6 +15,7 @@ COMMANDS = {
     "export": (f"{_HERE}.export_import:export", "Write a session as one file: Markdown, HTML or JSON"),
     "import": (f"{_HERE}.export_import:import_", "Add sessions that were exported as JSON"),
     "fork": (f"{_HERE}.modify:fork", "Begin a new session where another one was"),
+    "hand-over": (f"{_HERE}.modify:hand_over", "Let another agent go on with a session"),
     "rename": (f"{_HERE}.modify:rename", "Give a session another title"),
     "archive": (f"{_HERE}.modify:archive", "Put sessions away, or take them out again"),
     "delete": (f"{_HERE}.modify:delete", "Delete sessions for good"),
@@ -33,6 +34,7 @@ A SESSION is named by its id, by the beginning of its id, or by `last`: the newe
   holdfast sessions search crash recovery   where these words were said
   holdfast sessions export 3fa9 -o talk.html
   holdfast sessions fork 3fa9 --at 12       go on from its twelfth entry, as `show` numbers them
+  holdfast sessions hand-over 3fa9 --to claude   go on with it in another agent
 
 Every command has --json: one JSON document on stdout. The status is 0, 1 after an error, 2 for wrong usage.
 """

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
-from holdfast.cli.store_arguments import SHORT, absolute, here, on_store, short_id
+from holdfast.cli.store_arguments import LOCAL, SHORT, absolute, here, on_store, scope_of, short_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from holdfast.model import ArchiveFilter, SessionInfo
+    from holdfast.model import ArchiveFilter, Scope, SessionInfo
     from holdfast.store import Hit, SessionStore
 
 PAGE = 200
@@ -29,10 +29,14 @@ _cwd = click.option(
     help="Sessions of that directory instead of this one.",
 )
 
+_agent = click.option("--agent", metavar="NAME", help="Only sessions of that agent.")
+AGENT_WIDTH = 14
+
 
 @click.command("list")
 @_all
 @_cwd
+@_agent
 @click.option("--archived", is_flag=True, help="Only those that were put away.")
 @click.option(
     "--limit",
@@ -44,21 +48,31 @@ _cwd = click.option(
 )
 @on_store()
 async def list_(
-    store: SessionStore, *, everywhere: bool, cwd: str | None, archived: bool, limit: int, as_json: bool
+    store: SessionStore,
+    *,
+    everywhere: bool,
+    cwd: str | None,
+    agent: str | None,
+    archived: bool,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """List sessions, newest first: those of this directory, unless --all or --cwd says otherwise.
+
+    Where there are sessions of several agents, the list names each session's agent.
 
     With --json: {"sessions": […], "more": true where there are more than were asked for}.
     """
     place = None if everywhere else cwd or await here(store)
-    listed = _Listing(store, place, "only" if archived else "exclude", limit)
+    listed = _Listing(store, await scope_of(store, agent), place, "only" if archived else "exclude", limit)
     if as_json:
         await _list_json(listed)
         return
     paint, room = output.painter(), output.width()
+    several = agent is None and len(await store.agents(LOCAL)) > 1
     count = 0
     async for info in listed:
-        output.say(_row(info, paint, room, everywhere=everywhere))
+        output.say(_row(info, paint, room, everywhere=everywhere, agents=several))
         count += 1
     if listed.more:
         output.tell(f"There are more: `--limit {limit * 4}` shows more of them, `--limit 0` all.")
@@ -69,8 +83,9 @@ async def list_(
 class _Listing:
     """Iterates over stored sessions, page by page."""
 
-    def __init__(self, store: SessionStore, cwd: str | None, archived: ArchiveFilter, limit: int) -> None:
+    def __init__(self, store: SessionStore, scope: Scope, cwd: str | None, archived: ArchiveFilter, limit: int) -> None:
         self._store = store
+        self._scope = scope
         self._cwd = cwd
         self._archived: ArchiveFilter = archived
         self._limit = limit
@@ -78,12 +93,10 @@ class _Listing:
         """Whether there are more than were asked for; known at the end."""
 
     async def __aiter__(self) -> AsyncIterator[SessionInfo]:
-        from holdfast.model import Scope  # noqa: PLC0415
-
         left, cursor = self._limit or 1 << 62, None
         while left:
             page = await self._store.list(
-                Scope(), cwd=self._cwd, archived=self._archived, cursor=cursor, limit=min(PAGE, left)
+                self._scope, cwd=self._cwd, archived=self._archived, cursor=cursor, limit=min(PAGE, left)
             )
             for info in page.sessions:
                 yield info
@@ -105,7 +118,7 @@ async def _list_json(listed: _Listing) -> None:
     output.say(f'\n], "more": {"true" if listed.more else "false"}}}')
 
 
-def _row(info: SessionInfo, paint: Callable[..., str], room: int | None, *, everywhere: bool) -> str:
+def _row(info: SessionInfo, paint: Callable[..., str], room: int | None, *, everywhere: bool, agents: bool) -> str:
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     when, said = output.padded(output.ago(info.updated_at), 11), output.padded(str(info.messages), 5, right=True)
@@ -117,6 +130,10 @@ def _row(info: SessionInfo, paint: Callable[..., str], room: int | None, *, ever
             paint(output.padded(output.cut(_home(safe_line(info.cwd)), wide if room else None), wide), fg="cyan")
         )
         used += wide + 2
+    if agents:
+        name = output.cut(safe_line(info.agent), AGENT_WIDTH if room else None)
+        parts.append(paint(output.padded(name, AGENT_WIDTH), fg="green"))
+        used += AGENT_WIDTH + 2
     title = output.cut(safe_line(info.title or ""), room - used if room else None)
     return "  ".join([*parts, title or paint("(no title)", dim=True)])
 
@@ -143,22 +160,28 @@ async def _explain_none(store: SessionStore, cwd: str | None, *, archived: bool)
 @click.argument("words", nargs=-1, required=True)
 @_all
 @_cwd
+@_agent
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="How many places at most."
 )
 @on_store()
 async def search(
-    store: SessionStore, *, words: tuple[str, ...], everywhere: bool, cwd: str | None, limit: int, as_json: bool
+    store: SessionStore,
+    *,
+    words: tuple[str, ...],
+    everywhere: bool,
+    cwd: str | None,
+    agent: str | None,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """Find the places where all of the WORDS were said: in titles, messages and titles of tool calls, newest first.
 
     Sessions of this directory are looked through, unless --all or --cwd says otherwise. Accents and capitals do not
     matter. With --json: {"hits": [{"session", "kind", "id", "text", "marks": [[start, end], …]}, …]}.
     """
-    from holdfast.model import Scope  # noqa: PLC0415
-
     place = None if everywhere else cwd or await here(store)
-    hits = await store.search(" ".join(words), Scope(), cwd=place, limit=limit)
+    hits = await store.search(" ".join(words), await scope_of(store, agent), cwd=place, limit=limit)
     if as_json:
         from holdfast.export.document import session_summary  # noqa: PLC0415
 
@@ -175,11 +198,12 @@ async def search(
         output.say(output.json_text({"hits": found}))
         return
     paint, room = output.painter(), output.width()
+    several = agent is None and len(await store.agents(LOCAL)) > 1
     session = None
     for hit in hits:
         if hit.session.id != session:
             session = hit.session.id
-            output.say(_row(hit.session, paint, room, everywhere=everywhere))
+            output.say(_row(hit.session, paint, room, everywhere=everywhere, agents=several))
         output.say(f"    {paint(_WHO.get(hit.kind, hit.kind), dim=True)}: {snippet(hit, paint)}")
     if not hits:
         others = (

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli import output
+from holdfast.cli.completion import complete_sessions
 from holdfast.cli.store_arguments import (
     find_session,
     find_sessions,
     on_store,
+    scope_of,
     session_argument,
     sessions_argument,
     short_id,
 )
 
 if TYPE_CHECKING:
+    from holdfast.model import SessionInfo
     from holdfast.store import SessionStore, Snapshot
 
 
@@ -26,8 +29,11 @@ if TYPE_CHECKING:
 @session_argument
 @click.option("--at", metavar="ENTRY", help="The entry to end with: its number as `show` tells it, or its id.")
 @click.option("--title", help="A title for the new session (default: that of the other).")
+@click.option("--agent", metavar="NAME", help="The agent that goes on with it (default: that of the other).")
 @on_store()
-async def fork(store: SessionStore, *, session: str, at: str | None, title: str | None, as_json: bool) -> None:
+async def fork(
+    store: SessionStore, *, session: str, at: str | None, title: str | None, agent: str | None, as_json: bool
+) -> None:
     """Begin a new session with the history of another: all of it, or up to and with an entry.
 
     The other session is not touched, and may be in use. What its running turn has said is not part of the fork. With
@@ -43,7 +49,7 @@ async def fork(store: SessionStore, *, session: str, at: str | None, title: str 
         await store.release(claim)
         seen = await store.snapshot(seen.record.info.id)
     up_to = await _key(store, seen, at) if at is not None else None
-    new = await _forked(store, seen, up_to, title)
+    new = await _forked(store, seen, up_to, title, agent)
     info = (await store.get(new)).info
     if as_json:
         output.say(output.json_text({"session": session_summary(info), "from": seen.record.info.id}))
@@ -53,24 +59,21 @@ async def fork(store: SessionStore, *, session: str, at: str | None, title: str 
         output.tell("A turn of the other session is running; what it says is not part of the fork.")
 
 
-async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title: str | None) -> str:
+async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title: str | None, agent: str | None) -> str:
     import msgspec  # noqa: PLC0415
 
-    from holdfast.model import new_session_id  # noqa: PLC0415
+    from holdfast.model import forked, new_session_id  # noqa: PLC0415
     from holdfast.store import Claim  # noqa: PLC0415
 
-    record = seen.record
-    now = time.time_ns() // 1_000
-    info = msgspec.structs.replace(
-        record.info, id=new_session_id(), additional=(), created_at=now, updated_at=now, archived=False
-    )
-    state = msgspec.structs.replace(record.state, forked_from=record.info.id)
+    record, now = seen.record, time.time_ns() // 1_000
+    source = msgspec.structs.replace(record.info, additional=())
+    info, state = forked(source, record.state, fork_id=new_session_id(), now=now, agent=agent)
     if title is not None:
         info = msgspec.structs.replace(info, title=title)
         state.title_by = "user"
     # Of the source nothing is written, so that the claim of whoever holds it now is as good as one of our own.
-    forked = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
-    await store.release(forked.claim)
+    made = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
+    await store.release(made.claim)
     return info.id
 
 
@@ -92,6 +95,55 @@ async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:
         before = number if view.key else before
     shown = f"holdfast sessions show {short_id(seen.record.info.id)}"
     raise UsageError(f"the session has no message or tool call {at[:80]!r}; `{shown}` numbers them")
+
+
+@click.command("hand-over")
+@click.argument("sessions", nargs=-1, shell_complete=complete_sessions)
+@click.option("--to", "agent", metavar="AGENT", required=True, help="The agent that goes on, as lists name it.")
+@click.option("--all", "everything", is_flag=True, help="All sessions of the agent that --from names.")
+@click.option("--from", "old", metavar="AGENT", help="With --all: the agent that has them now.")
+@on_store()
+async def hand_over(
+    store: SessionStore, *, sessions: tuple[str, ...], agent: str, everything: bool, old: str | None, as_json: bool
+) -> int:
+    """Let another agent go on with SESSIONS; with --all --from OLD, with all that OLD has (after a rename, say).
+
+    The agent gets the conversation, and the history shows where it was handed over. What you had allowed "always", what
+    the other agent remembered and what was set for it stays behind. With --json: {"sessions": […], "refused": {…}}.
+    """
+    from holdfast.errors import HoldfastError, UsageError  # noqa: PLC0415
+    from holdfast.export.document import session_summary  # noqa: PLC0415
+
+    if everything != (old is not None) or everything == bool(sessions):
+        raise UsageError("name SESSIONS, or --all with --from AGENT")
+    found = await _all_of(store, old) if old is not None else await find_sessions(store, sessions)
+    refused: dict[str, str] = {}
+    with output.working("Handing over", len(found)) as advance:
+        for info in found:
+            try:
+                await store.hand_over(info.id, agent)
+            except HoldfastError as e:
+                refused[info.id] = str(e)
+                output.tell(f"holdfast: {short_id(info.id)} was not handed over. {e}")
+            advance(1)
+    done = [info for info in found if info.id not in refused]
+    if as_json:
+        handed = [session_summary((await store.get(info.id)).info) for info in done]
+        output.say(output.json_text({"sessions": handed, "refused": refused}))
+    else:
+        output.say(f"Handed {output.plural(len(done), 'session')} to {agent}.")
+    return 1 if refused else 0
+
+
+async def _all_of(store: SessionStore, agent: str) -> list[SessionInfo]:
+    scope = await scope_of(store, agent)
+    found: list[SessionInfo] = []
+    cursor = None
+    while True:
+        page = await store.list(scope, cwd=None, archived="include", cursor=cursor, limit=200)
+        found += (info for info in page.sessions if info.agent == agent)
+        if (cursor := page.cursor) is None:
+            return found
 
 
 @click.command("rename")

@@ -1,103 +1,74 @@
-"""Questions to a version 1 client, and its answers: `Asks` puts them, `read_permission` and the rest are put to."""
+"""Questions to a version 1 client, as requests, and requests of a version 1 agent, as questions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
 from holdfast.errors import InvalidParams
-from holdfast.model import Answer, Elicitation, ElicitationAnswer, Permission, PermissionOption, new_id
+from holdfast.model import Permission, new_id
+from holdfast.surface.asks import (
+    elicitation_answer,
+    elicitation_modes,
+    option_list,
+    permission_answer,
+    read_answer,
+    read_elicitation,
+    read_options,
+)
+from holdfast.surface.v1.lower import lower_content, lower_members
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from holdfast.model import Question, Update
+    from holdfast.model import Answer, Question, Update
+
+__all__ = ["Questions", "elicitation_answer", "permission_answer", "read_elicitation", "read_permission"]
+
+QUESTION = "holdfast/question"
+"""Under this name in `_meta` stands what is asked: version 1 has no member for it."""
 
 
-class Asks:
+class Questions:
     """What a client can be asked."""
 
     __slots__ = ("modes",)
 
     def __init__(self, capabilities: Update) -> None:
-        offered: Update = capabilities.get("elicitation") or {}
-        self.modes = frozenset(mode for mode in ("form", "url") if isinstance(offered.get(mode), dict))
-        """Whether it can show a form, and whether an address (C9)."""
+        self.modes = elicitation_modes(capabilities)
 
     def request(self, session_id: str, question: Question) -> tuple[str, Update] | None:
-        """Say which request asks a question; None where this client cannot be asked."""
+        """Return the request that asks a question; None where this client cannot be asked."""
         if isinstance(question, Permission):
-            return "session/request_permission", {
-                "sessionId": session_id,
-                "toolCall": {"toolCallId": new_id("call"), **question.call, "title": question.title},
-                "options": [{"optionId": it.id, "name": it.name, "kind": it.kind} for it in question.options],
-            }
+            params: Update = {"sessionId": session_id, "toolCall": _call(question), "options": option_list(question)}
+            return "session/request_permission", {**params, "_meta": {QUESTION: question.title}}
         if question.mode in self.modes:
             return "elicitation/create", {"sessionId": session_id, **question.params}
         return None
 
     def answer(self, question: Question, result: Raw) -> Answer:
-        """Read an answer; what is not clearly one is none (C8)."""
-        try:
-            if isinstance(question, Elicitation):
-                return _read_filled(result)
-            outcome = _read_permission(result).outcome
-        except msgspec.DecodeError:
-            return None
-        return outcome.option_id if outcome.outcome == "selected" else None
+        """Parse an answer."""
+        return read_answer(question, result)
 
 
-class _Outcome(msgspec.Struct, rename="camel"):
-    outcome: str
-    option_id: str | None = None
+def _call(question: Permission) -> Update:
+    """Return the tool call a question is about, whole (P13).
 
-
-class _PermissionAnswer(msgspec.Struct):
-    outcome: _Outcome
-
-
-_read_permission = msgspec.json.Decoder(_PermissionAnswer).decode
-_read_filled = msgspec.json.Decoder(ElicitationAnswer).decode
-
-
-# What a client is asked
+    Clients merge it into the call they show, so its own title stays its title (C8); what is asked, where that is more,
+    comes first in its content.
+    """
+    call = lower_members({"toolCallId": new_id("call"), "kind": "other", "status": "pending", **question.call})
+    content = lower_content(question.call.get("content") or ())
+    if call.setdefault("title", question.title) != question.title:
+        content.insert(0, {"type": "content", "content": {"type": "text", "text": question.title}})
+    return {**call, "content": content} if content else call
 
 
 def read_permission(params: Update) -> Permission:
-    """Take a question for permission; one without options that can be chosen has none."""
+    """Parse a question for permission; one without options that can be chosen has none."""
     call: Any = params.get("toolCall")
     if not isinstance(call, dict):
         raise InvalidParams("toolCall must be an object")
-    title = str(cast("Update", call).get("title") or "")
-    options = [_option(it) for it in cast("list[Any]", params.get("options") or ())]
-    return Permission(title, cast("Update", call), tuple(it for it in options if it is not None))
-
-
-def _option(it: Any) -> PermissionOption | None:
-    match it:
-        case {"optionId": str(id_), "name": str(name), "kind": str(kind)}:
-            return PermissionOption(id_, name, cast("Any", kind))
-        case _:
-            return None
-
-
-def permission_answer(chosen: PermissionOption | None) -> Update:
-    """Answer a question for permission."""
-    if chosen is None:
-        return {"outcome": {"outcome": "cancelled"}}
-    return {"outcome": {"outcome": "selected", "optionId": chosen.id}}
-
-
-def read_elicitation(params: Update) -> Elicitation:
-    """Take a question that a form or an address answers."""
-    mode = params.get("mode")
-    if mode not in ("form", "url"):
-        raise InvalidParams("mode must be form or url")
-    return Elicitation(mode, {name: value for name, value in params.items() if name != "sessionId"})
-
-
-def elicitation_answer(filled: ElicitationAnswer) -> Update:
-    """Answer such a question."""
-    answer: Update = {"action": filled.action}
-    return answer if filled.content is None else {**answer, "content": filled.content}
+    meta: Any = params.get("_meta")
+    asked = cast("Update", meta).get(QUESTION) if isinstance(meta, dict) else None
+    title = asked if isinstance(asked, str) else str(cast("Update", call).get("title") or "")
+    return Permission(title, cast("Update", call), read_options(params.get("options")))

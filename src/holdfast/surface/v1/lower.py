@@ -13,17 +13,18 @@
 from __future__ import annotations
 
 import logging
+import time
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
-from holdfast.surface.v1.options import lower_commands, lower_options, modes
+from holdfast.surface.v1.options import current_mode, lower_commands, lower_options
 from holdfast.surface.v1.replay import cut, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holdfast.model import Event, Update
     from holdfast.surface.v1.client import Client
@@ -41,6 +42,12 @@ NOT_OF_A_DIFF = frozenset({"changes", "patch"})
 TERMINAL_BYTES = 64 << 10
 """How much of a terminal's output is shown, the last of it."""
 
+TERMINAL_SECONDS = 0.5
+"""A terminal's text, which has to be said whole each time, is said again when it has doubled, or after so long."""
+
+CONTENT_BYTES = 4 << 20
+"""How much of a call's content is said; of more than that only the beginning and the end."""
+
 _TERMINAL = b'{"sessionUpdate":"terminal_update"'
 
 _encode = msgspec.json.Encoder().encode
@@ -49,22 +56,32 @@ _encode = msgspec.json.Encoder().encode
 class _Call:
     """A tool call that may still change: its content, as version 1 has to say it."""
 
-    __slots__ = ("final", "items", "terminals")
+    __slots__ = ("final", "items", "printed", "said_at", "said_bytes", "terminals")
 
     def __init__(self) -> None:
         self.items: list[Update] = []
         self.terminals: set[str] = set()
         self.final = False
+        self.printed = 0  # bytes its terminals have printed since its content was said
+        self.said_bytes = 0  # and how many they had in it then
+        self.said_at = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether only a terminal has printed more, and so little that it need not be said now."""
+        soon = time.monotonic() < self.said_at + TERMINAL_SECONDS
+        return not self.final and soon and 0 < self.printed < self.said_bytes
 
 
 class Lowering:
     """What one client is told of one session."""
 
-    def __init__(self, session_id: str, client: Client) -> None:
+    def __init__(self, session_id: str, client: Client, mode: str | None = None) -> None:
         id_ = _encode(session_id)
         self._before = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":' % id_
         self._between = b"}}\n" + self._before
         self._client = client
+        self._mode = mode  # the one the client knows
         self._calls: dict[str, _Call] = {}
         self._terminals: dict[str, bytes] = {}
         self._dirty: dict[str, None] = {}
@@ -85,15 +102,29 @@ class Lowering:
                 self._messages.add(event.key)
             else:
                 said += map(_encode, self._lower(event.update()))
-        said += map(_encode, self._changed_calls())
-        if any(it.kind == "state_update" and it.update().get("state") == "idle" for it in events):
+        over = any(event.kind == "state_update" and event.update().get("state") == "idle" for event in events)
+        said += map(_encode, self._changed_calls(waits=not over))
+        if over:
             self._calls.clear()  # a turn that has ended changes nothing any more
             self._terminals.clear()
+        return self._lines(said)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was held back, to be said by `rest` in a moment."""
+        return bool(self._dirty)
+
+    def rest(self) -> bytes:
+        """Say what was held back."""
+        return self._lines([*map(_encode, self._changed_calls(waits=False))])
+
+    def _lines(self, said: list[bytes]) -> bytes:
         return b"%s%s}}\n" % (self._before, self._between.join(said)) if said else b""
 
     def past(self, block: bytes) -> tuple[bytes, ...]:
         """Say what is stored."""
         said: list[bytes] = []
+        self._mode = None  # a replay tells all of it again
         pieces = list(runs(block))
         for other, _ in pieces:  # ahead of the calls they belong to, which are then said once and whole
             if other.startswith(_TERMINAL):
@@ -103,7 +134,7 @@ class Lowering:
                 said += map(_encode, self._lower(msgspec.json.decode(other)))
             if plain:
                 said.append(cut(plain).replace(b"\n", self._between))
-        said += map(_encode, self._changed_calls())
+        said += map(_encode, self._changed_calls(waits=False))
         self._messages.clear()
         self._let_go()
         return (self._before, self._between.join(said), b"}}\n") if said else ()
@@ -134,8 +165,9 @@ class Lowering:
         elif kind == "config_option_update":
             if options := lower_options(update, self._client):
                 yield {**update, "configOptions": options}
-            if (mode := modes(update)) is not None:
-                yield {"sessionUpdate": "current_mode_update", "currentModeId": mode["currentModeId"]}
+            if (mode := current_mode(update)) not in (None, self._mode):
+                self._mode = mode
+                yield {"sessionUpdate": "current_mode_update", "currentModeId": mode}
         elif kind == "available_commands_update":
             yield {**update, "availableCommands": lower_commands(update)}
         elif self._client.wants(kind):
@@ -197,24 +229,49 @@ class Lowering:
         for call_key, call in self._calls.items():
             if key in call.terminals and data:
                 self._dirty[call_key] = None
+                call.printed += len(data)
 
-    def _changed_calls(self) -> Iterator[Update]:
-        """Say the content of the calls it has changed of."""
+    def _changed_calls(self, *, waits: bool) -> Iterator[Update]:
+        """Say the content of the calls it has changed of, but for those that may wait a moment."""
         for key in list(self._dirty):
-            yield {"sessionUpdate": "tool_call_update", "toolCallId": key, "content": self._whole_content(key)}
+            if not (waits and self._calls[key].waits):
+                yield {"sessionUpdate": "tool_call_update", "toolCallId": key, "content": self._whole_content(key)}
 
     def _whole_content(self, key: str) -> list[Update]:
         del self._dirty[key]
-        return [lowered for it in self._calls[key].items for lowered in self._content(it)]
+        call = self._calls[key]
+        call.printed, call.said_at = 0, time.monotonic()
+        call.said_bytes = sum(len(self._terminals.get(terminal, b"")) for terminal in call.terminals)
+        return lower_content(call.items, self._terminals)
 
-    def _content(self, item: Any) -> Iterator[Update]:
-        if item.get("type") == "content":
-            yield item
-        elif item.get("type") == "diff" and "newText" in item:
-            yield {name: value for name, value in item.items() if name not in NOT_OF_A_DIFF}
-        elif item.get("type") == "terminal" and (output := self._terminals.get(item["terminalId"])):
-            text = output.decode(errors="replace")
-            yield {"type": "content", "content": {"type": "text", "text": f"```\n{text.rstrip()}\n```"}}
+
+def lower_content(items: Sequence[Update], terminals: Mapping[str, bytes] | None = None) -> list[Update]:
+    """Say the content of a tool call; of one that is too long, the beginning and the end (A4)."""
+    content = [lowered for item in items for lowered in _lower_item(item, terminals or {})]
+    sizes = [len(_encode(item)) for item in content]
+    if sum(sizes) <= CONTENT_BYTES:
+        return content
+    first: list[Update] = []
+    last: list[Update] = []
+    room = CONTENT_BYTES
+    for at in range(len(content)):
+        for side, index in ((first, at), (last, -1 - at)):
+            if len(first) + len(last) < len(content) and sizes[index] <= room:
+                side.append(content[index])
+                room -= sizes[index]
+    left_out = len(content) - len(first) - len(last)
+    note = f"[{left_out} parts are too long to be shown here, and are left out]"
+    return [*first, {"type": "content", "content": {"type": "text", "text": note}}, *reversed(last)]
+
+
+def _lower_item(item: Any, terminals: Mapping[str, bytes]) -> Iterator[Update]:
+    if item.get("type") == "content":
+        yield item
+    elif item.get("type") == "diff" and "newText" in item:
+        yield {name: value for name, value in item.items() if name not in NOT_OF_A_DIFF}
+    elif item.get("type") == "terminal" and (output := terminals.get(item["terminalId"])):
+        text = output.decode(errors="replace")
+        yield {"type": "content", "content": {"type": "text", "text": f"```\n{text.rstrip()}\n```"}}
 
 
 def lower_members(update: Update) -> Update:

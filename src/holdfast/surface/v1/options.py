@@ -38,6 +38,12 @@ def modes(update: Update) -> Update | None:
     return {"currentModeId": option["currentValue"], "availableModes": available}
 
 
+def current_mode(update: Update) -> str | None:
+    """Return the mode that is set, if there are modes."""
+    option = _in_category(update, "mode")
+    return None if option is None else option["currentValue"]
+
+
 def models(update: Update) -> Update | None:
     """Give the option of category `model` as models."""
     if (option := _in_category(update, "model")) is None:

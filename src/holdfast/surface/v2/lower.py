@@ -17,6 +17,8 @@ class Lowering:
 
     __slots__ = ("_envelope",)
 
+    has_more = False
+
     def __init__(self, session_id: str) -> None:
         self._envelope = Envelope(session_id)
 
@@ -30,6 +32,10 @@ class Lowering:
 
     def quiet(self, message_id: str) -> None:
         """Do nothing: version 2 clients want to see their own messages."""
+
+    def rest(self) -> bytes:
+        """Return nothing: nothing is ever held back."""
+        return b""
 
 
 def lower_options(update: Update) -> list[Update]:
