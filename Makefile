@@ -12,7 +12,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 every_write power_loss eight_processes rename_race
 
-.PHONY: demo test bench torture fmt lock clean tmux
+.PHONY: demo test quick bench torture fmt lock clean tmux
 
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
@@ -24,6 +24,13 @@ test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# What most mistakes fail on, in a few minutes: no types, no processes, no real peers.
+quick: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/laws
 
 bench: $(VENV)/.ready node_modules/.ready
 	-@$(MAKE) --no-print-directory $(FRAMEWORKS)/.ready || echo "the row 'items' will lack the other frameworks"
