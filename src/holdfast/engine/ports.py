@@ -125,7 +125,7 @@ class AgentSession(Protocol):
         """Answer a prompt. None is as good as ``end_turn``.
 
         It is cancelled at its next await when the turn is (C5). Tool calls that it leaves open are closed: as completed
-        when it returns, as failed when it was cancelled or raised.
+        where the turn ends with ``end_turn``, as cancelled where it was cancelled, otherwise as failed.
         """
         ...
 
