@@ -45,6 +45,9 @@ TERMINAL_BYTES = 64 << 10
 TERMINAL_SECONDS = 0.5
 """A terminal's text, which has to be said whole each time, is said again when it has doubled, or after so long."""
 
+ENDED_CALLS = 1_000
+"""So many of the calls that have ended are known, in case they are spoken of again."""
+
 CONTENT_BYTES = 4 << 20
 """How much of a call's content is said; of more than that only the beginning and the end."""
 
@@ -83,7 +86,7 @@ class Lowering:
         self._client = client
         self._mode = mode  # the one the client knows
         self._calls: dict[str, _Call] = {}
-        self._ended_calls: set[str] = set()  # those of this turn: one that is spoken of again is no new one
+        self._ended_calls: dict[str, None] = {}  # the latest: one that is spoken of again is no new one
         self._terminals: dict[str, bytes] = {}
         self._dirty: dict[str, None] = {}
         self._messages: set[str] = set()
@@ -107,7 +110,6 @@ class Lowering:
         said += map(_encode, self._changed_calls(waits=not over))
         if over:
             self._calls.clear()  # a turn that has ended changes nothing any more
-            self._ended_calls.clear()
             self._terminals.clear()
         return self._lines(said)
 
@@ -214,7 +216,9 @@ class Lowering:
         call.final = lowered.get("status") in V1_FINAL_STATUSES
         if call.final and not call.terminals:
             del self._calls[key]
-            self._ended_calls.add(key)
+            self._ended_calls[key] = None
+            if len(self._ended_calls) > ENDED_CALLS:
+                del self._ended_calls[next(iter(self._ended_calls))]
 
     def _add(self, key: str, call: _Call, item: Update) -> None:
         if item.get("type") == "terminal":
