@@ -28,6 +28,8 @@ from holdfast.format import fold
 from holdfast.model import SessionState
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from tests.support.stores import Place
 
     from holdfast.format import Line
@@ -49,6 +51,10 @@ async def fork(
     return (await store.fork(claim, info(messages=messages), SessionState(), up_to=up_to, lines=more)).claim
 
 
+async def rest(reading: AsyncIterator[list[bytes]]) -> list[bytes]:
+    return [block async for some in reading for block in some]
+
+
 # Reading back
 
 
@@ -67,7 +73,7 @@ async def test_lines_come_back_as_they_were_whatever_their_lengths(
     said = [line_of(size) for size in sizes]
     async with place.open() as store:
         claim = await new(store)
-        for part in [said] if at_once else [[it] for it in said]:
+        for part in [said] if at_once else [[line] for line in said]:
             await turn(store, claim, *part)
         record = await store.get(claim.session)
         assert (record.lines, record.info.messages) == (len(said), len(said))
@@ -152,11 +158,10 @@ async def test_segments_made_into_one_while_they_are_read_are_read_once(place: P
         said = [line_of(5_000) for _ in range(12)]
         for line in said:
             await turn(store, claim, line)
-        reading = store.read(claim.session, 0, 12)
-        read = await anext(reading)
+        read = await anext(store.read(claim.session, 0, 12))
         assert 1 < len(read) < 12, "they are apart, and not all of them are read at once"
         await turn(store, claim, line_of(10_000))
-        read += [block async for some in reading for block in some]
+        read += [block async for some in store.read(claim.session, len(read), 12) for block in some]
         assert b"\n".join(read).split(b"\n") == bodies(said)
         (whole, _) = [block async for some in store.read(claim.session, 0, 13) for block in some]
         assert whole.split(b"\n") == bodies(said), "now they are one"
@@ -169,7 +174,7 @@ async def test_what_two_sessions_share_stays_as_it_was_when_one_goes_on(place: P
         for line in said:
             await turn(store, claim, line)
         copy = (await store.fork(claim, info(), SessionState(), up_to=None, lines=[])).claim
-        more = {it: [message(f"more{n} {'y' * 20_000}") for n in range(16)] for it in (claim, copy)}
+        more = {owner: [message(f"more{n} {'y' * 20_000}") for n in range(16)] for owner in (claim, copy)}
         for owner, lines in more.items():
             for line in lines:
                 await turn(store, owner, line)
@@ -184,12 +189,12 @@ async def test_what_two_sessions_share_stays_as_it_was_when_one_goes_on(place: P
 async def test_a_session_deleted_while_it_is_read_is_not_taken_for_a_short_one(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
-        await turn(store, claim, *[line_of(20_000) for _ in range(100)])
-        reading = store.read(claim.session, 0, 100)
+        await turn(store, claim, *[line_of(20_000) for _ in range(200)])
+        reading = store.read(claim.session, 0, 200)
         await anext(reading)
         await store.delete(claim.session)
         with pytest.raises(SessionNotFound):
-            await anext(reading)
+            await rest(reading)
 
 
 async def test_a_reader_that_leaves_early_holds_up_nobody(place: Place) -> None:
@@ -333,7 +338,7 @@ async def test_forks_outlive_what_they_were_forked_from_and_are_still_found(plac
         await store.vacuum()
         assert await history(store, second.session) == expected
         found = await store.search("needle", ALL, cwd=None, limit=9)
-        assert {it.session.id for it in found} == {second.session}
+        assert {hit.session.id for hit in found} == {second.session}
         await store.delete(second.session)
         assert await hits(store, "needle") == []
 
@@ -351,7 +356,7 @@ async def test_forks_of_forks_never_leak_into_each_other(place: Place, seed: int
             match chance.choice(["turn", "turn", "fork", "fork up to", "delete"]):
                 case "turn":
                     said = [line_of(chance.choice([200, 3_000, 40_000])) for _ in range(chance.randint(1, 4))]
-                    said = [message(it.text, key=f"{step}-{n}") for n, it in enumerate(said)]
+                    said = [message(line.text, key=f"{step}-{n}") for n, line in enumerate(said)]
                     await turn(store, claim, *said)
                     known[claim] += bodies(said)
                 case "fork":

@@ -100,6 +100,59 @@ async def test_a_stopped_process_is_ended_too() -> None:
     wait_for_death(pids)
 
 
+# Those who would rather stay: they kill or stop the process that guards them
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one guard, and it can be killed")
+@pytest.mark.parametrize("manner", ["kill", "kill by a child"])
+async def test_a_process_that_kills_its_guard_ends_with_all_its_descendants(manner: str) -> None:
+    transport, family = await start("family.py", manner)
+    pids = await pids_of(family)
+    wait_for_death(pids)
+    assert await transport.wait() == 128 + signal.SIGKILL
+    await transport.close(0)
+
+
+@pytest.mark.parametrize("manner", ["stop", "stop by a child"])
+async def test_a_process_that_stops_its_guard_is_ended_with_all_its_descendants(manner: str) -> None:
+    transport, family = await start("family.py", manner)
+    pids = await pids_of(family)
+    await transport.close(0.1)
+    wait_for_death([*pids, transport.pid])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one guard, and it can be killed")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=str)
+async def test_a_guard_that_somebody_else_kills_or_stops_is_no_way_out_either(number: signal.Signals) -> None:
+    transport, family = await start("family.py", "ignore")
+    pids = await pids_of(family)
+    os.kill(transport.pid, number)
+    if number == signal.SIGSTOP:
+        await transport.close(0.1)
+    wait_for_death(pids)
+    await transport.close(0.1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one guard, and it can be killed")
+@pytest.mark.parametrize("manner", ["kill", "stop", "kill by a child", "stop by a child"])
+def test_a_process_that_kills_or_stops_its_guard_does_not_outlive_us(manner: str) -> None:
+    with Wire("holder.py", "wait", manner) as holder:
+        pids = holder.hear()
+        holder.process.send_signal(signal.SIGKILL)
+        holder.status()
+        wait_for_death(pids)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not wake a guard that was stopped")
+def test_a_stopped_guard_does_its_work_when_we_die() -> None:
+    with Wire("holder.py", "wait") as holder:
+        *pids, guard = holder.hear()
+        os.kill(guard, signal.SIGSTOP)
+        holder.process.send_signal(signal.SIGKILL)
+        holder.status()
+        wait_for_death([*pids, guard])
+
+
 async def test_a_process_that_is_slow_to_go_is_asked_to_terminate() -> None:
     transport, child = await start("child.py", "wait for SIGTERM")
     await child.get(1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("E3", "P7")
 
-MEGABYTES = 100
+MEGABYTES = 20
 
 TOO_LONG = "it sent a message of more than 16777216 bytes"
 
@@ -40,7 +41,11 @@ async def answer(turn):
     if turn.text == "hello":
         await turn.say("hello")
         return
-    flood = asyncio.ensure_future(turn.call_tool("flooder", "flood", json.loads(turn.text)))
+    wanted = json.loads(turn.text)
+    if wanted.pop("alone", False):
+        await turn.call_tool("flooder", "flood", wanted)
+        return
+    flood = asyncio.ensure_future(turn.call_tool("flooder", "flood", wanted))
     echoes = 0
     while not flood.done():
         echoes += (await turn.session.mcp.call("it", "echo", {"text": "hi"})).text == "hi"
@@ -85,6 +90,12 @@ def forget_peak(pid: int) -> int:
     return memory(pid, "VmHWM")
 
 
+def processor_time(pid: int) -> float:
+    """How many seconds a process has computed so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def flood(client: Client, session: str, other: str, of: str) -> tuple[int, int, str, dict[str, str]]:
     """Let it flood. Give how often each of the two others were served meanwhile, its end, and how the servers are."""
     client.forget()
@@ -103,19 +114,45 @@ def check_memory(client: Client, before: int, most: int) -> None:
     assert grown < most, f"it grew by {grown >> 20} MiB"
 
 
-async def test_a_flood_in_lines_is_borne(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", ["garbage", "messages", "progress", "answers", "requests", "stderr"])
+async def test_a_flood_in_lines_is_borne(of: str, tmp_path: Path) -> None:
     async with flooded(tmp_path) as (client, other):
         session = await new(client, tmp_path)
-        for of in ("garbage", "messages", "progress", "answers", "requests", "stderr"):
-            before = forget_peak(agent_of(client))
-            echoes, served, end, servers = await flood(client, session, other, of)
-            check_memory(client, before, 8 << 20)
-            assert (of, end) == (of, "flooded")
-            assert servers == {"flooder": "ready", "it": "ready"}
-            assert echoes > 1
-            assert served > 1
-            assert not client.updates("notice")
-            assert all(len(it.get("title", "")) < 1_000 for it in client.updates("tool_call_update"))
+        before = forget_peak(agent_of(client))
+        echoes, served, end, servers = await flood(client, session, other, of)
+        check_memory(client, before, 8 << 20)
+        assert end == "flooded"
+        assert servers == {"flooder": "ready", "it": "ready"}
+        assert echoes > 1
+        assert served > 1
+        assert not client.updates("notice")
+        assert all(len(update.get("title", "")) < 1_000 for update in client.updates("tool_call_update"))
+
+
+@pytest.mark.parametrize("of", ["short notifications", "short requests", "short lines", "messages", "stderr"])
+async def test_a_flood_takes_little_of_the_time_that_others_need(of: str, tmp_path: Path) -> None:
+    """Counted in processor time: a busy machine does not change how much of that a prompt takes."""
+    prompts = 30
+    async with flooded(tmp_path) as (client, other):
+        session = await new(client, tmp_path)
+        agent = agent_of(client)
+
+        async def time_prompts() -> float:
+            before = processor_time(agent)
+            async with asyncio.timeout(4 * PATIENCE):
+                for _ in range(prompts):
+                    assert await client.prompt(other, "hello") == "end_turn"
+            return processor_time(agent) - before
+
+        at_rest = await time_prompts()
+        client.begin_prompt(session, json.dumps({"of": of, "megabytes": 100_000, "alone": True}))
+        await client.until(lambda: client.updates("tool_call", session=session))
+        before = forget_peak(agent)
+        await time_prompts()  # at first it may say something quickly
+        beside = await time_prompts()
+        check_memory(client, before, 8 << 20)
+        client.tell("session/cancel", {"sessionId": session})
+        assert beside < 4 * at_rest + 0.1, f"{beside:.3f} s beside the flood, {at_rest:.3f} s at rest"
 
 
 async def test_a_flood_without_an_end_of_line_is_cut_off_and_the_reason_is_seen(tmp_path: Path) -> None:

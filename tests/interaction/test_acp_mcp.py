@@ -366,7 +366,7 @@ async def main():
     seen = 0
     async with toolbox(hostile()) as box:
         while box.servers[0].state == "connecting":
-            seen += "mcp" in sys.modules and not hasattr(sys.modules.get("holdfast.mcp.wire"), "open_link")
+            seen += "mcp" in sys.modules and not hasattr(sys.modules.get("holdfast.mcp.sdk_client"), "open_client")
             await asyncio.sleep(0)
         assert box.servers[0].state == "ready"
     assert seen > 3, seen
@@ -395,7 +395,7 @@ async def main():
             assert "no MCP servers" in client.said()
 
 asyncio.run(main())
-loaded = [it for it in ("mcp", "mcp_types", "anyio", "pydantic", "httpx2", "holdfast.mcp.wire") if it in sys.modules]
-assert not loaded, loaded
+unneeded = {{"mcp", "mcp_types", "anyio", "pydantic", "httpx2", "holdfast.mcp.sdk_client"}}
+assert not unneeded & set(sys.modules), unneeded & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE * 2)

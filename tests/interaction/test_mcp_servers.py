@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import time
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holdfast.mcp import ToolResult
-    from holdfast.mcp.connection import Connection
+    from holdfast.mcp.connection import ServerConnection
 
 QUESTIONS = 8
 """So many may be open."""
@@ -123,6 +124,22 @@ async def test_a_server_that_exits_at_start_is_quoted_without_its_secrets(caplog
     assert SECRET not in caplog.text
 
 
+@pytest.mark.requirement("E3", "P10")
+async def test_a_server_that_quotes_its_arguments_is_quoted_without_the_secrets_among_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As they are, as part of an address, and in base64."""
+    for secret in (("--token", SECRET), (f"https://me:{SECRET}@host.test/?key={SECRET}",), (f"--api-key={SECRET}",)):
+        server = hostile("blab", "exit", *secret)
+        async with toolbox(server) as box:
+            (status,) = await box.ready()
+            assert "does not fit" in (status.reason or "")
+            for text in (status.reason or "", caplog.text):
+                assert SECRET not in text
+                assert all(b64encode(b"x" * n + SECRET.encode()).decode()[4:16] not in text for n in range(3))
+    assert "blab exit" in caplog.text
+
+
 @pytest.mark.requirement("E3")
 async def test_a_server_that_greets_and_goes_is_noticed_although_nobody_calls() -> None:
     async with toolbox(hostile("brief")) as box:
@@ -184,6 +201,15 @@ async def test_tools_resources_and_prompts_of_all_servers_are_listed_under_their
         assert [(it.server, it.name) for it in await box.prompts()] == [("a", "greet"), ("b", "greet")]
         (message,) = await box.prompt("a", "greet", {"who": "Ada"})
         assert message == {"role": "user", "content": {"type": "text", "text": "Greet Ada"}}
+
+
+@pytest.mark.requirement("E4", "P13")
+async def test_a_tool_is_not_believed_to_be_read_only_if_it_is_said_to_destroy_something_too() -> None:
+    async with toolbox(hostile()) as box:
+        tools = {tool.name: tool for tool in await box.tools()}
+    assert (tools["cwd"].read_only, tools["cwd"].destructive) == (True, False)
+    assert (tools["crash"].read_only, tools["crash"].destructive) == (False, True)
+    assert (tools["echo"].read_only, tools["echo"].destructive) == (False, False)
 
 
 @pytest.mark.requirement("E4")
@@ -309,15 +335,15 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(file: Path) 
 async def test_a_server_of_which_it_is_just_being_noticed_that_it_is_gone_is_started_again_too(file: Path) -> None:
     async with toolbox(hostile(MARKS=str(file))) as box:
         await box.ready()
-        connection: Connection = vars(box)["_connections"]["it"]
-        connection.process_ended("it is gone")
+        connection: ServerConnection = vars(box)["_connections"]["it"]
+        connection.connection_ended("it is gone")
         assert (await box.call("it", "echo", {"text": "again"})).text == "again"
         assert len(marks(file)) == 2
 
 
 @pytest.mark.requirement("E4")
 async def test_a_server_that_dies_again_and_again_is_started_ever_more_rarely(file: Path) -> None:
-    async with toolbox(hostile("exit", MARKS=str(file)), limits=QUICK._replace(again=0.4)) as box:
+    async with toolbox(hostile("exit", MARKS=str(file)), limits=QUICK._replace(backoff=0.4)) as box:
         await box.ready()
         starts: list[float] = []
         began = time.monotonic()
@@ -338,7 +364,7 @@ async def test_a_server_that_dies_again_and_again_is_started_ever_more_rarely(fi
 
 @pytest.mark.requirement("E4")
 async def test_there_is_an_end_to_how_long_a_server_is_not_started_again(file: Path) -> None:
-    async with toolbox(hostile("exit", MARKS=str(file)), limits=QUICK._replace(again=0.2, again_most=0.3)) as box:
+    async with toolbox(hostile("exit", MARKS=str(file)), limits=QUICK._replace(backoff=0.2, max_backoff=0.3)) as box:
         pauses: list[float] = []
         async with asyncio.timeout(PATIENCE):
             while len(marks(file)) < 5:
@@ -351,7 +377,7 @@ async def test_there_is_an_end_to_how_long_a_server_is_not_started_again(file: P
 
 @pytest.mark.requirement("E4")
 async def test_a_server_that_did_its_work_for_a_while_is_started_again_at_once() -> None:
-    async with toolbox(hostile(), limits=QUICK._replace(again=30, again_most=0.5)) as box:
+    async with toolbox(hostile(), limits=QUICK._replace(backoff=30, max_backoff=0.5)) as box:
         for _ in range(2):
             await box.call("it", "echo")
             await asyncio.sleep(0.6)

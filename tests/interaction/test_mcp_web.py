@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from tests.support.mcp_web import web
 
 from holdfast.errors import McpError, ServerUnavailable, ToolFailed
 from holdfast.mcp import HttpServer, SseServer
+from holdfast.mcp.streams import ReadBudget
 
 if TYPE_CHECKING:
     from holdfast.mcp.servers import Pairs
@@ -112,7 +114,7 @@ async def test_a_long_answer_is_heard_whole(how: str) -> None:
 @pytest.mark.parametrize("how", ["json", "unmeasured", "event", "packed"])
 async def test_an_answer_that_is_too_long_fails_the_call_and_is_not_held(how: str) -> None:
     with web() as server:
-        async with toolbox(HttpServer("web", server.url("mcp")), limits=QUICK._replace(line=1 << 20)) as box:
+        async with toolbox(HttpServer("web", server.url("mcp")), limits=QUICK._replace(message_bytes=1 << 20)) as box:
             with pytest.raises(McpError, match=r"1048576 byte|Failed to parse"):
                 await box.call("web", "much", {"size": 3 << 20, "how": how})
             assert (await box.call("web", "echo", {"text": "again"})).text == "again"
@@ -126,6 +128,22 @@ async def test_an_event_that_is_too_long_for_sse_ends_the_connection_and_the_nex
             with pytest.raises(ServerUnavailable, match="1048576 byte"):
                 await box.call("web", "much", {"size": 1 << 20, "how": "event"})
             assert (await box.call("web", "echo", {"text": "again"})).text == "again"
+
+
+@pytest.mark.requirement("E3", "P7")
+@pytest.mark.parametrize(
+    "event", [b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}', b'{"jsonrpc":"2.0","id":9,"result":{}}']
+)
+async def test_a_server_that_says_much_unasked_is_read_slowly(event: bytes) -> None:
+    count = 300
+    with web() as server:
+        async with toolbox(SseServer("web", server.url("sse"))) as box:
+            await box.ready()
+            before = time.monotonic()
+            for _ in range(count):
+                server.events[0].put(event)
+            assert (await box.call("web", "echo", {"text": "hi"})).text == "hi"
+            assert time.monotonic() - before > 0.9 * (count * ReadBudget.MESSAGE - ReadBudget.BURST) / ReadBudget.SHARE
 
 
 @pytest.mark.requirement("E5")

@@ -18,7 +18,7 @@ from tests.support.mcp import toolbox
 from tests.support.wire import wait_for_death
 
 from holdfast.errors import ServerUnavailable, ToolFailed
-from holdfast.mcp import HttpServer, Limits, Progress, SseServer, StdioServer
+from holdfast.mcp import HttpServer, McpLimits, Progress, SseServer, StdioServer
 from holdfast.model import Elicitation, ElicitationAnswer
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MODULES = Path(__file__).parent.parent.parent / "node_modules" / "@modelcontextp
 
 NODE = shutil.which("node") or ""
 
-LIMITS = Limits(start=30.0)
+LIMITS = McpLimits(start=30.0)
 """The machine may be busy with other tests."""
 
 needs_node = pytest.mark.skipif(

@@ -1,8 +1,9 @@
 """Has children of every kind, tells their pids on stdout as a line of JSON, and then behaves as it is told.
 
-    family.py obey|ignore|exit
+    family.py obey|ignore|exit|kill|stop|kill by a child|stop by a child
 
-The children ignore every signal that can be ignored; each is a case of what agents and their tools leave behind.
+The last four kill or stop their guard. The children ignore every signal that can be ignored; each is a case of what
+agents and their tools leave behind.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ def main() -> None:
             while os.read(0, 1 << 16):
                 pass
             os._exit(0)
+        case "kill" | "stop" as what:
+            os.kill(os.getppid(), signal.SIGKILL if what == "kill" else signal.SIGSTOP)
+            rest()
+        case "kill by a child" | "stop by a child" as what:
+            guard = os.getppid()
+            fork(lambda: (os.setsid(), os.kill(guard, signal.SIGKILL if what[0] == "k" else signal.SIGSTOP), rest()))
+            rest()
         case _:
             rest()
 

@@ -1,6 +1,6 @@
 """Starts a family through Holdfast, passes its pids on, and then ends as it is told, without closing anything.
 
-holder.py return|raise|_exit|wait
+holder.py return|raise|_exit|wait [how the family behaves]
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Told:
 
 
 async def main() -> None:
-    transport = await spawn(sys.executable, str(Path(__file__).with_name("family.py")), "ignore")
+    transport = await spawn(sys.executable, str(Path(__file__).with_name("family.py")), (sys.argv[2:] or ["ignore"])[0])
     transport.open(told := Told())
     line = await told.line
     assert isinstance(line, bytes)

@@ -1,6 +1,6 @@
 """An MCP server, by hand, that behaves as it is told. Its tools are the same however it behaves.
 
-    mcp_server.py [silent|exit|brief|listless|garbage|gush|stderr|deaf|family|modern] …
+    mcp_server.py [silent|exit|blab|brief|listless|garbage|gush|stderr|deaf|family|modern] …
 
 With `MARKS` in its environment it appends its pid, and those of its children, to that file, a line each; with `HEARD`
 the methods of all that it is told or asked, and what comes of its nagging.
@@ -13,8 +13,10 @@ import os
 import signal
 import sys
 import time
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 MANNERS = frozenset(sys.argv[1:])
 
@@ -22,6 +24,9 @@ TOOLS = (
     "echo", "env", "cwd", "wait", "progress", "creep", "hurry", "crash", "flood", "long", "fail", "refuse", "elicit",
     "visit", "nag", "roots", "whisper", "parting",
 )  # fmt: skip
+
+HINTS = {"cwd": {"readOnlyHint": True}, "crash": {"readOnlyHint": True, "destructiveHint": True}}
+"""What is said of some tools; of the last, what cannot be."""
 
 
 def main() -> None:
@@ -37,6 +42,10 @@ def main() -> None:
             sys.stderr.write(f"{n} is a line nobody reads, of a server that says a lot\n")
         sys.stderr.write("the very last words\n")
         sys.stderr.flush()
+    if "blab" in MANNERS:
+        said = " ".join(sys.argv)
+        sys.stderr.write(f"{said}\n{quote(said)}\n{b64encode(said.encode()).decode()}\n")
+        sys.stderr.flush()
     if "exit" in MANNERS:
         sys.stderr.write(f"the key {os.environ.get('KEY')} does not fit\n")
         sys.exit(3)
@@ -45,7 +54,7 @@ def main() -> None:
             1, b"Welcome to the server!\n\n\xff\xfe\n{\n[]\nnull\n42\n" + b"x" * 100_000 + b'\n{"jsonrpc": "2.0"}\n'
         )
     if "gush" in MANNERS:
-        flood("garbage", 100)
+        flood("garbage", 20)
     for text in sys.stdin:
         if "silent" not in MANNERS:
             hear(json.loads(text))
@@ -116,7 +125,7 @@ def hear(message: dict[str, Any]) -> None:
         case "tools/list" if "listless" in MANNERS:
             refuse(message["id"], -32603, "I have lost my list")
         case "tools/list":
-            tools = [{"name": it, "inputSchema": {"type": "object"}} for it in TOOLS]
+            tools = [{"name": it, "inputSchema": {"type": "object"}, "annotations": HINTS.get(it)} for it in TOOLS]
             half = tools[:5] if not message.get("params", {}).get("cursor") else tools[5:]
             page: dict[str, Any] = {"tools": half} if half != tools[:5] else {"tools": half, "nextCursor": "5"}
             if "modern" in MANNERS:
@@ -217,6 +226,12 @@ def flood(of: str, megabytes: int, token: object = None) -> None:
             piece = line({"id": 1_000_000, "result": {"text": long}})
         case "requests":
             piece = line({"id": "again", "method": "roots/list", "params": {"_meta": {"why": long}}})
+        case "short notifications":
+            piece = line({"method": "notifications/tools/list_changed"}) * 1_000
+        case "short requests":
+            piece = line({"id": "again", "method": "roots/list"}) * 1_000
+        case "short lines":
+            piece = b"x\n" * 50_000
         case "one line":
             piece = long.encode()
         case "nothing":

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.mcp import Limits, StdioServer, Toolbox
+from holdfast.mcp import McpLimits, StdioServer, Toolbox
 from tests.support.links import PATIENCE, PROGRAMS
 from tests.support.wire import wait_for_death
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from holdfast.mcp import Server, ServerStatus
 
-QUICK = Limits(stop=0.2, again=0.3)
+QUICK = McpLimits(stop=0.2, backoff=0.3)
 
 PROGRAM = str(PROGRAMS / "mcp_server.py")
 
@@ -48,7 +48,7 @@ async def toolbox(
     *servers: Server,
     cwd: Path | str = "/tmp",
     roots: Sequence[str] | None = None,
-    limits: Limits = QUICK,
+    limits: McpLimits = QUICK,
     **more: Any,
 ) -> AsyncGenerator[Box]:
     """Have servers, and none of them in the end."""

@@ -1,16 +1,18 @@
-"""Starting a process under guard, and seeing to its end."""
+"""Starts processes, each under a guard that kills it and all its descendants when we die."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from holdfast.children import windows
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +29,18 @@ def start(
     stdin: bool = True,
     stderr: bool = True,
 ) -> Child:
-    """Start a command with pipes; `env` is its whole environment (ours if omitted).
+    """Start a command with pipes to its standard streams.
 
-    Without `stdin` it has nothing to read; without `stderr` what it writes there comes with its stdout.
+    Args:
+        command: The program, absolute or to be found on PATH, and its arguments.
+        cwd: The directory in which it is started; ours if omitted.
+        env: Its whole environment; ours if omitted.
+        stdin: Whether it has a pipe to read from; otherwise it reads nothing.
+        stderr: Whether its stderr is a pipe of its own; otherwise it is written to its stdout.
+
+    Raises:
+        UsageError: There is no such program or directory, or the system takes no such arguments.
+
     """
     path = (os.environ if env is None else env).get("PATH")
     program = shutil.which(command[0], path=path) if command else None
@@ -41,7 +52,7 @@ def start(
 
 
 class Child:
-    """A process that was started, and on POSIX the guard before it. Whoever has it owns its pipes' descriptors."""
+    """A process that was started, and on POSIX its guard. Whoever starts it owns the descriptors of its pipes."""
 
     def __init__(
         self,
@@ -55,13 +66,16 @@ class Child:
         self.name = Path(command[0]).name
         self._leash = -1
         pass_fds: tuple[int, ...] = ()
-        if sys.platform != "win32":
+        arguments: Sequence[str] | str
+        if sys.platform == "win32":
+            arguments = windows.command_line(command)
+        else:
             held, self._leash = os.pipe()
             pass_fds = (held,)
-            command = (sys.executable, "-I", "-S", _GUARD, str(held), *command)
+            arguments = (sys.executable, "-I", "-S", _GUARD, str(held), *command)
         try:
             self._process = subprocess.Popen(
-                command,
+                arguments,
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if stderr else subprocess.STDOUT,
@@ -79,48 +93,54 @@ class Child:
             for fd in pass_fds:
                 os.close(fd)
         self.stdin, self.stdout, self.stderr = (
-            _taken(it) for it in (self._process.stdin, self._process.stdout, self._process.stderr)
+            _take_descriptor(stream) for stream in (self._process.stdin, self._process.stdout, self._process.stderr)
         )
         self._exit = asyncio.get_running_loop().create_task(self._wait_for_exit(), name=f"exit of {self.name}")
 
     @property
     def pid(self) -> int:
-        """The process that holds the whole tree: on POSIX the guard, whose child the command is."""
+        """The root of its process tree: on POSIX that is the guard, whose descendant the command is."""
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """How it exited; 128 + n means signal n, as in a shell. None while it runs."""
+        """Its exit status; 128 + n means signal n, as in a shell. None while it runs."""
         return self._process.returncode
 
     async def wait(self, within: float | None = None) -> bool:
-        """Wait until it has exited, for ever or for a while; say whether it has."""
+        """Wait until it has exited, or for `within` seconds; return whether it has."""
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._exit), within)
         return self._exit.done()
 
     def terminate(self) -> None:
-        """Ask it to exit."""
+        """Ask it to terminate."""
         if self._leash >= 0:
             with suppress(OSError):
                 os.write(self._leash, b"T")
         else:
-            self._process.terminate()
+            self.kill()  # Windows has no way to ask
 
     def kill(self) -> None:
         """Kill it and everything it started."""
-        if self._leash >= 0:
-            os.close(self._leash)  # the guard sees it
+        if sys.platform == "win32":
+            if self._process.returncode is None:
+                windows.kill_tree(self._process.pid)
+        elif self._leash >= 0:
+            os.close(self._leash)  # the guard sees that…
             self._leash = -1
-        elif sys.platform == "win32":
-            self._process.kill()
+            if not self._exit.done():
+                with suppress(ProcessLookupError):
+                    os.kill(self._process.pid, signal.SIGCONT)  # …even if somebody has stopped it
 
     async def _wait_for_exit(self) -> int:
         """Wait without a thread where the kernel can tell us, with one elsewhere."""
         loop = asyncio.get_running_loop()
-        try:
-            pidfd = os.pidfd_open(self._process.pid)
-        except (AttributeError, OSError):
+        pidfd = -1
+        if sys.platform == "linux":
+            with suppress(AttributeError, OSError):  # old systems have none
+                pidfd = os.pidfd_open(self._process.pid)
+        if pidfd < 0:
             return await loop.run_in_executor(None, self._process.wait)
         exited = asyncio.Event()
         loop.add_reader(pidfd, exited.set)
@@ -132,7 +152,7 @@ class Child:
         return self._process.wait()
 
 
-def _taken(stream: IO[bytes] | None) -> int:
+def _take_descriptor(stream: IO[bytes] | None) -> int:
     """Take a pipe's descriptor away from the object that would close it; -1 where there is no pipe."""
     if stream is None:
         return -1

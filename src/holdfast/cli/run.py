@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.agent.port import AuthorAgent
+from holdfast.children.undumpable import make_undumpable
 from holdfast.cli.load_agent import load_agent
 from holdfast.cli.model_options import use_models
 from holdfast.errors import UsageError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 def run_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
+    make_undumpable()  # the environment may hold keys, and agents run commands (P10)
     try:
         logging.basicConfig(
             level=arguments.log_level.upper(),
@@ -36,7 +38,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
             handler.addFilter(TraceFilter())
     except OSError as e:
         raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
-    use_models(arguments.agent, arguments.model, arguments.base_url)
+    use_models(arguments.agent, arguments.model, arguments.base_url, arguments.pass_env)
     with _nothing_printed():
         agent = load_agent(arguments.agent)
     servers: tuple[Server, ...] = ()
@@ -57,7 +59,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
 
 @contextmanager
 def _nothing_printed() -> Generator[None]:
-    """Let whatever prints to stdout print to stderr: the client reads stdout from the first byte on (A1)."""
+    """Send to stderr what is printed while the block runs: the client reads stdout from the first byte on (A1)."""
     try:
         stdout = os.dup(1)
         os.dup2(2, 1)

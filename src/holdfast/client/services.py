@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
-from holdfast.errors import FileMissing, FileRefused, InvalidParams
+from holdfast.errors import FileMissing, FileRefused, InvalidParams, UsageError
 from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Services:
 
             given = () if isinstance(self.files, bool) else tuple(self.files)
             first, *others = given or (session.cwd, *session.additional)
-            session.files = Files(Workspace(first, others))
+            session.files = Files(Workspace.resolve(first, others))
         return session.files
 
 
@@ -170,7 +170,7 @@ def _file_errors_refused(path: str) -> Generator[None]:
         yield
     except FileNotFoundError:
         raise FileMissing(f"There is no file {path}", {"path": path}) from None
-    except FileRefused as e:
+    except (FileRefused, UsageError) as e:  # UsageError: this system has no file tools
         raise InvalidParams(str(e), {"path": path}) from None
     except OSError as e:
         raise InvalidParams(f"{path}: {e.strerror}", {"path": path}) from None

@@ -37,20 +37,21 @@ def replace_lone_surrogates(line: bytes) -> bytes:
 
     JavaScript writes `"\ud83d"` where a string was cut inside an emoji. Pairs stay as they are.
     """
-    if _SURROGATE.search(line) is None or b"\0" in line:  # no JSON holds a zero byte
+    if b"\0" in line or (rb"\ud" not in line and rb"\uD" not in line):  # no JSON holds a zero byte
         return line
     # With `\\` out of the way every backslash begins an escape.
     marked = line.replace(rb"\\", b"\0\0")
-    return _LONE_SURROGATE.sub(rb"\\ufffd", marked).replace(b"\0\0", rb"\\")
+    return re.sub(_LONE_SURROGATE, rb"\\ufffd", marked, flags=re.VERBOSE).replace(b"\0\0", rb"\\")
 
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+# Patterns are compiled when they are first needed, which in most processes is never.
+
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE_HIGH = rb"[89abAB][0-9a-fA-F]{2} (?!%b)" % _LOW
+_LONE_LOW = rb"[c-fC-F][0-9a-fA-F]{2} (?<!%b%b)" % (_HIGH, _LOW)
 # Both kinds begin alike, so that the search for the next one is a search for two bytes.
-_LONE_SURROGATE = re.compile(
-    rb"\\u[dD](?: [89abAB][0-9a-fA-F]{2} (?!%b) | [c-fC-F][0-9a-fA-F]{2} (?<!%b%b) )" % (_LOW, _HIGH, _LOW), re.VERBOSE
-)
+_LONE_SURROGATE = rb"\\u[dD] (?: %b | %b )" % (_LONE_HIGH, _LONE_LOW)
 
 
 class Ends(NamedTuple):
@@ -63,9 +64,9 @@ class Ends(NamedTuple):
 
 def read_ends(head: bytes, tail: bytes) -> Ends:
     """Read the id and the kind of a message from its first and its last bytes."""
-    if (before := _HEAD.match(head)) is None:
+    if (before := re.match(_HEAD, head, re.VERBOSE | re.DOTALL)) is None:
         return Ends(None, is_response=False)
-    after = _TAIL.search(tail)
+    after = re.search(_TAIL, tail, re.VERBOSE | re.DOTALL)
     id_ = before["id"] or (after and after["id"])
     method = before["method"] or (after and after["method"])
     return Ends(id_, method is None and before["next"] in (b"result", b"error"))
@@ -75,5 +76,5 @@ def read_ends(head: bytes, tail: bytes) -> Ends:
 _SHORT = rb"""\s*"(?: jsonrpc"\s*:\s*"2\.0"
                   | id"\s*:\s*(?P<id> -?\d{1,40} | "(?:[^"\\]|\\.){0,512}")
                   | method"\s*:\s*(?P<method>"(?:[^"\\]|\\.){0,512}") )\s*"""
-_HEAD = re.compile(rb"\s*\{ (?: %b , ){0,3} \s*\"(?P<next>\w+)\"\s*:" % _SHORT, re.VERBOSE | re.DOTALL)
-_TAIL = re.compile(rb"(?: , %b ){1,3} \}\s*\Z" % _SHORT, re.VERBOSE | re.DOTALL)
+_HEAD = rb"\s*\{ (?: %b , ){0,3} \s*\"(?P<next>\w+)\"\s*:" % _SHORT
+_TAIL = rb"(?: , %b ){1,3} \}\s*\Z" % _SHORT

@@ -1,18 +1,18 @@
-"""The MCP servers a client gives to a session, as its agent uses them.
+"""The MCP servers that a client gives to a session, as its agent uses them.
 
-`Toolbox` is all servers of one session; `servers` reads them from the wire, `config` from a file. Each connection has
-one task that opens and closes it (`connection`), and only `wire`, `pipes` and `web` know the official SDK: it takes
-half a second to load, so it is loaded, beside the event loop, when a session first names a server. Nothing here knows
-ACP messages or the engine.
+`Toolbox` holds all servers of one session. `servers` parses them from requests, `config` from a file; `secrets` keeps
+their secrets out of what people read. Each server has a `ServerConnection`, whose task opens and closes it. Only
+`sdk_client` and `streams` import the official SDK. It takes half a second to load, so it is loaded in a thread when a
+session first names a server. Nothing here knows ACP messages or the engine.
 """
 
 from holdfast.mcp.servers import HttpServer, Server, SseServer, StdioServer, read_servers
 from holdfast.mcp.toolbox import Toolbox
-from holdfast.mcp.values import Limits, Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
+from holdfast.mcp.types import McpLimits, Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
 
 __all__ = [
     "HttpServer",
-    "Limits",
+    "McpLimits",
     "Progress",
     "Prompt",
     "Resource",

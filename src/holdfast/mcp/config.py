@@ -20,7 +20,7 @@ _ALIASES = {"streamable-http": "http", "streamable_http": "http", "streamableHtt
 
 
 def read_config(file: str) -> tuple[Server, ...]:
-    """Read the servers of a file. A mistake in it is named, with the server it is about."""
+    """Return the servers of a file. Raise `UsageError` that names the server with the mistake."""
     try:
         whole: object = msgspec.json.decode(Path(file).read_bytes().removeprefix(BOM_UTF8))
     except OSError as e:
@@ -33,27 +33,26 @@ def read_config(file: str) -> tuple[Server, ...]:
     if not isinstance(named, dict):
         raise UsageError(f'{file} must hold an object like {{"mcpServers": {{"name": {{"command": "…"}}}}}}')
     try:
-        servers = cast("dict[str, Any]", named).items()
-        return tuple(_read(name, it, n) for n, (name, it) in enumerate(servers) if not _is_off(it))
+        entries = cast("dict[str, Any]", named).items()
+        return tuple(_read(name, entry, n) for n, (name, entry) in enumerate(entries) if not _is_disabled(entry))
     except InvalidParams as e:
         raise UsageError(f"{file}: {e.message}") from None
 
 
-def _is_off(written: Any) -> bool:
-    """Whether a server is there to be switched on another time."""
-    if not isinstance(written, dict):
+def _is_disabled(entry: Any) -> bool:
+    if not isinstance(entry, dict):
         return False
-    it = cast("dict[str, Any]", written)
-    return it.get("disabled") is True or it.get("enabled") is False
+    members = cast("dict[str, Any]", entry)
+    return members.get("disabled") is True or members.get("enabled") is False
 
 
-def _read(name: str, written: Any, at: int) -> Server:
-    if not isinstance(written, dict):
+def _read(name: str, entry: Any, at: int) -> Server:
+    if not isinstance(entry, dict):
         raise InvalidParams(f"MCP server {name!r} must be an object")
-    it = cast("dict[str, Any]", written)
-    kind = it.get("type") or ("http" if "url" in it else "stdio")
-    wire = {**it, "name": name, "type": _ALIASES.get(kind, kind) if isinstance(kind, str) else kind}
+    members = cast("dict[str, Any]", entry)
+    kind = members.get("type") or ("http" if "url" in members else "stdio")
+    wire = {**members, "name": name, "type": _ALIASES.get(kind, kind) if isinstance(kind, str) else kind}
     for member in ("env", "headers"):
-        if isinstance(it.get(member), dict):
-            wire[member] = [{"name": key, "value": value} for key, value in it[member].items()]
+        if isinstance(members.get(member), dict):
+            wire[member] = [{"name": key, "value": value} for key, value in members[member].items()]
     return read_server(wire, at, KINDS, typed=True)

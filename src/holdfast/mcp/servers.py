@@ -1,8 +1,7 @@
-"""MCP servers as a client names them: read, checked, and silent about their secrets (E1, P10). Pure."""
+"""MCP servers as a client describes them: parsed, checked, and printed without their secrets (E1, P10). Pure."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.errors import InvalidParams
+from holdfast.mcp.secrets import secrets_in_address, secrets_in_arguments, secrets_in_environment, secrets_in_headers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -17,17 +17,15 @@ if TYPE_CHECKING:
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 MAX_SERVERS = 64
-"""More than anybody has; each is a process or a connection."""
-
-HIDDEN = "[hidden]"
+"""Nobody has more. Each is a process or a connection."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
-"""What is not plain is refused here: further on it would be quoted, in a form in which it is not found again."""
+"""Other characters are refused here. Later they would be escaped, and not be found in texts to be redacted."""
 
 
-class _Silent(msgspec.Struct, frozen=True):
-    """A server that shows its name and nothing else, whoever prints it."""
+class _Named(msgspec.Struct, frozen=True):
+    """A server that is printed as its name alone."""
 
     name: str
 
@@ -38,8 +36,8 @@ class _Silent(msgspec.Struct, frozen=True):
         return [("name", self.name)]
 
 
-class StdioServer(_Silent, frozen=True):
-    """A program to start and to talk to over its stdin and stdout."""
+class StdioServer(_Named, frozen=True):
+    """A server that is a program, spoken to over its stdin and stdout."""
 
     kind: ClassVar = "stdio"
 
@@ -47,15 +45,15 @@ class StdioServer(_Silent, frozen=True):
     args: tuple[str, ...] = ()
     env: Pairs = ()
 
-    __repr__ = _Silent.__repr__
+    __repr__ = _Named.__repr__
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody may be shown."""
-        return tuple(value for _, value in self.env)
+        """The values that no log and no message may hold."""
+        return (*secrets_in_environment(self.env), *secrets_in_arguments(self.args))
 
 
-class HttpServer(_Silent, frozen=True):
+class HttpServer(_Named, frozen=True):
     """A server that is reached over streamable HTTP."""
 
     kind: ClassVar = "http"
@@ -63,46 +61,46 @@ class HttpServer(_Silent, frozen=True):
     url: str
     headers: Pairs = ()
 
-    __repr__ = _Silent.__repr__
+    __repr__ = _Named.__repr__
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody may be shown."""
-        return _secrets_of(self.url, self.headers)
+        """The values that no log and no message may hold."""
+        return (*secrets_in_headers(self.headers), *secrets_in_address(self.url))
 
 
-class SseServer(_Silent, frozen=True):
-    """A server that is reached over HTTP as it was before: events one way, posts the other. Version 1 only."""
+class SseServer(_Named, frozen=True):
+    """A server that is reached over HTTP and server-sent events, as before streamable HTTP. Version 1 only."""
 
     kind: ClassVar = "sse"
 
     url: str
     headers: Pairs = ()
 
-    __repr__ = _Silent.__repr__
+    __repr__ = _Named.__repr__
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody may be shown."""
-        return _secrets_of(self.url, self.headers)
+        """The values that no log and no message may hold."""
+        return (*secrets_in_headers(self.headers), *secrets_in_address(self.url))
 
 
 Server: TypeAlias = StdioServer | HttpServer | SseServer
 
 
 def read_servers(wire: Sequence[dict[str, Any]], allowed: Collection[str], *, typed: bool) -> tuple[Server, ...]:
-    """Read what a client sends; `allowed` are the kinds that were advertised to it.
+    """Parse the servers of a request; `allowed` are the kinds that were advertised to the client.
 
-    Where a version's servers carry a type (`typed`), one without is refused; where not, none means stdio. The
-    messages name servers and members, and never quote a value.
+    With `typed`, a server without a type is refused; otherwise it is a stdio server. Raises `InvalidParams`, whose
+    message names servers and members and never quotes a value.
     """
     if len(wire) > MAX_SERVERS:
         raise InvalidParams(f"A session may have at most {MAX_SERVERS} MCP servers")
-    return unique(read_server(it, n, allowed, typed=typed) for n, it in enumerate(wire))
+    return unique(read_server(entry, n, allowed, typed=typed) for n, entry in enumerate(wire))
 
 
 def read_server(wire: dict[str, Any], at: int, allowed: Collection[str], *, typed: bool) -> Server:
-    """Read one of them."""
+    """Parse one server; `at` is its index in the request, for messages."""
     named = wire.get("name")
     what = f"MCP server {named[:100]!r}" if isinstance(named, str) and named else f"mcpServers[{at}]"
     kind = wire.get("type", None if typed else "stdio")
@@ -127,7 +125,7 @@ def read_server(wire: dict[str, Any], at: int, allowed: Collection[str], *, type
 
 
 def unique(servers: Iterable[Server]) -> tuple[Server, ...]:
-    """Give numbers to the servers whose name another before them has."""
+    """Return the servers with unique names: a number is added to a name that an earlier server has."""
     kept: dict[str, Server] = {}
     for server in servers:
         name, n = server.name, 1
@@ -136,17 +134,6 @@ def unique(servers: Iterable[Server]) -> tuple[Server, ...]:
             name = f"{server.name}-{n}"
         kept[name] = server if n == 1 else msgspec.structs.replace(server, name=name)
     return tuple(kept.values())
-
-
-def redacted(text: str, secrets: Collection[str]) -> str:
-    """Take secrets out of a text; short ones only where they stand alone, or every text would be full of holes."""
-    for secret in sorted(set(secrets), key=len, reverse=True):
-        for form in dict.fromkeys((secret, json.dumps(secret)[1:-1], repr(secret)[1:-1])):
-            if len(form) >= 4:
-                text = text.replace(form, HIDDEN)
-            elif form.strip():
-                text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", HIDDEN, text)
-    return text
 
 
 class _Pair(msgspec.Struct):
@@ -186,18 +173,11 @@ _SHAPES: dict[str, type[_Stdio | _Http | _Sse]] = {"stdio": _Stdio, "http": _Htt
 
 
 def _pairs(wire: list[_Pair] | None) -> Pairs:
-    return tuple((it.name, it.value) for it in wire or ())
-
-
-def _secrets_of(url: str, headers: Pairs) -> tuple[str, ...]:
-    """Find the values of headers, what follows the scheme in one (`Bearer …`), and what an address may carry."""
-    parts = urlsplit(url)
-    words = [word for _, value in headers for word in (value, *value.split()[1:])]
-    return tuple(it for it in (*words, parts.query, parts.password, parts.username) if it)
+    return tuple((pair.name, pair.value) for pair in wire or ())
 
 
 def _check_command(server: StdioServer, what: str) -> None:
-    if not server.command or any("\0" in it for it in (server.command, *server.args)):
+    if not server.command or any("\0" in text for text in (server.command, *server.args)):
         raise InvalidParams(f"{what}: its command and arguments must be text that a system takes")
     for name, value in server.env:
         if not name or "=" in name or "\0" in name + value:

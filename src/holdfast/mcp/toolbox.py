@@ -7,16 +7,16 @@ import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import McpError, ServerUnavailable, ToolFailed
-from holdfast.mcp.connection import Connection, Surroundings
-from holdfast.mcp.servers import redacted
-from holdfast.mcp.values import Limits, text_of
+from holdfast.mcp.connection import ServerConnection, SessionAccess
+from holdfast.mcp.secrets import redacted
+from holdfast.mcp.types import McpLimits, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
+    from holdfast.mcp.sdk_client import SdkClient
     from holdfast.mcp.servers import Server
-    from holdfast.mcp.values import Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
-    from holdfast.mcp.wire import Link
+    from holdfast.mcp.types import Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
     from holdfast.model import Elicitation, ElicitationAnswer
 
 log = logging.getLogger(__name__)
@@ -24,14 +24,23 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DEFAULT = -1.0
-"""Stands for the limit that holds unless one is given."""
+"""Stands for the default time limit of a call."""
 
 
 class Toolbox:
-    """The servers of a session: what they offer, under their names, and how they are doing.
+    """The servers of a session: what they offer, under their names, and the state of each.
 
-    They connect side by side and behind one's back: whoever asks for something waits for those it needs. One that
-    fails is missing, and `servers` says why; a call to it says so too.
+    All servers connect at once, in the background; a request waits for the servers it needs. A server that fails is
+    left out of lists, `servers` says why, and a call to it raises `ServerUnavailable`.
+
+    Args:
+        cwd: The directory in which servers are started.
+        roots: Returns the session's roots, which servers may ask for.
+        elicit: Asks the user a server's question; without it servers cannot ask.
+        modes: Returns how the user can be asked now: `form`, `url`.
+        on_failure: Is called with the status of a server that has failed.
+        limits: How long servers may take, and how much they may send.
+
     """
 
     def __init__(
@@ -42,21 +51,21 @@ class Toolbox:
         elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer | None]] | None = None,
         modes: Callable[[], Collection[str]] = lambda: ("form", "url"),
         on_failure: Callable[[ServerStatus], None] | None = None,
-        limits: Limits | None = None,
+        limits: McpLimits | None = None,
     ) -> None:
-        self._around = Surroundings(cwd, roots, elicit or _nobody, modes if elicit is not None else tuple)
-        self._limits = limits or Limits()
-        self._on_failure = on_failure or _nothing
-        self._connections: dict[str, Connection] = {}
+        self._session = SessionAccess(cwd, roots, elicit or _ask_nobody, modes if elicit is not None else tuple)
+        self._limits = limits or McpLimits()
+        self._on_failure = on_failure or _ignore
+        self._connections: dict[str, ServerConnection] = {}
         self._roots = tuple(roots())
 
     @property
     def servers(self) -> tuple[ServerStatus, ...]:
-        """The servers, and how each is doing."""
-        return tuple(it.status for it in self._connections.values())
+        """The servers, and the state of each."""
+        return tuple(connection.status for connection in self._connections.values())
 
     async def ready(self) -> tuple[ServerStatus, ...]:
-        """Wait until every server is ready or has failed; give how each is doing."""
+        """Wait until every server is ready or has failed; return the state of each."""
         for connection in self._connections.values():
             await connection.settled()
         return self.servers
@@ -64,8 +73,8 @@ class Toolbox:
     # Tools
 
     async def tools(self) -> list[Tool]:
-        """List the tools of all servers that are ready."""
-        return await self._of_all("listing tools", lambda link: link.tools())
+        """Return the tools of all servers that are ready."""
+        return await self._ask_all("listing tools", lambda client: client.tools())
 
     async def call(
         self,
@@ -73,43 +82,27 @@ class Toolbox:
         tool: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        timeout: float | None = DEFAULT,  # noqa: ASYNC109  (the clock starts again whenever progress is heard)
+        timeout: float | None = DEFAULT,  # noqa: ASYNC109  (progress restarts the clock)
         on_progress: Callable[[Progress], Awaitable[None]] | None = None,
     ) -> ToolResult:
-        """Call a tool; `ToolFailed` if it gives an error, `ToolTimeout`, `ServerUnavailable`.
+        """Call a tool and return its result.
 
-        `timeout` is how many seconds the server may be silent; None is for ever.
+        Args:
+            server: The name of the server.
+            tool: The name of the tool.
+            arguments: What the tool is called with.
+            timeout: How many seconds the server may be silent; None is for ever.
+            on_progress: Is called with the progress that the server tells.
+
+        Raises:
+            ToolFailed: The tool gave an error.
+            ToolTimeout: The server was silent for too long.
+            ServerUnavailable: The server is not there.
+
         """
         connection = self._get(server)
-
-        async def work(link: Link, alive: Callable[[], None]) -> tuple[ToolResult, bool]:
-            over = telling = False
-            latest: Progress | None = None
-
-            async def heard(progress: Progress) -> None:
-                """Tell one after the other; who is slow to listen misses what is outdated by then."""
-                nonlocal latest, telling
-                if over:  # the SDK may tell of it later than of the result
-                    return
-                alive()
-                latest = progress
-                if telling or on_progress is None:
-                    return
-                telling = True
-                try:
-                    while latest is not None and not over:
-                        now, latest = latest, None
-                        await on_progress(now)
-                finally:
-                    telling = False
-
-            try:
-                return await link.call(tool, dict(arguments or {}), heard)
-            finally:
-                over = True
-
         limit = self._limits.call if timeout == DEFAULT else timeout
-        result, failed = await connection.use(f"tool {tool!r}", limit, work, revive=True)
+        result, failed = await connection.call_tool(tool, arguments or {}, limit, on_progress)
         if failed:
             said = redacted(text_of(result.content), connection.server.secrets)
             raise ToolFailed(server, f"tool {tool!r} failed: {said or 'it did not say why'}", result.content)
@@ -118,75 +111,74 @@ class Toolbox:
     # Resources and prompts
 
     async def resources(self) -> list[Resource]:
-        """List what the servers let one read."""
-        return await self._of_all("listing resources", lambda link: link.resources())
+        """Return the resources of all servers that are ready."""
+        return await self._ask_all("listing resources", lambda client: client.resources())
 
     async def read(self, server: str, uri: str) -> list[dict[str, Any]]:
-        """Read a resource: its contents, each with `uri` and `text` or `blob`."""
-        return await self._of_one(server, f"reading {uri!r}", lambda link: link.read(uri))
+        """Return the contents of a resource, each with `uri` and `text` or `blob`."""
+        return await self._ask(server, f"reading {uri!r}", lambda client: client.read(uri))
 
     async def prompts(self) -> list[Prompt]:
-        """List the prompts the servers have ready."""
-        return await self._of_all("listing prompts", lambda link: link.prompts())
+        """Return the prompts of all servers that are ready."""
+        return await self._ask_all("listing prompts", lambda client: client.prompts())
 
     async def prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-        """Get a prompt: its messages, each with `role` and `content`."""
-        return await self._of_one(server, f"prompt {name!r}", lambda link: link.prompt(name, dict(arguments or {})))
+        """Return the messages of a prompt, each with `role` and `content`."""
+        return await self._ask(server, f"prompt {name!r}", lambda client: client.prompt(name, dict(arguments or {})))
 
-    # Its life; the session's business
+    # For the session
 
     async def change(self, servers: Iterable[Server]) -> None:
-        """Have these servers and no others. Those that stay the same stay connected, and hear of other roots."""
-        wanted = {it.name: it for it in servers}
-        gone = [it for name, it in self._connections.items() if wanted.get(name) != it.server]
-        kept = {it.server.name: it for it in self._connections.values() if it not in gone}
-        new: list[Connection] = []
+        """Have these servers and no others. Those that stay the same stay connected, and are told of other roots."""
+        wanted = {server.name: server for server in servers}
+        gone = [old for name, old in self._connections.items() if wanted.get(name) != old.server]
+        kept = {old.server.name: old for old in self._connections.values() if old not in gone}
+        new: list[ServerConnection] = []
         self._connections = {}
         for name, server in wanted.items():
             if name not in kept:
-                new.append(Connection(server, self._around, self._limits, self._on_failure))
+                new.append(ServerConnection(server, self._session, self._limits, self._on_failure))
             self._connections[name] = kept.get(name) or new[-1]
         for connection in new:
             connection.start()
-        await asyncio.gather(*(it.close() for it in gone))
-        if self._roots != (roots := tuple(self._around.roots())):
+        await asyncio.gather(*(connection.close() for connection in gone))
+        if self._roots != (roots := tuple(self._session.roots())):
             self._roots = roots
-            await asyncio.gather(*(it.tell_roots_changed() for it in kept.values()))
+            await asyncio.gather(*(connection.tell_roots_changed() for connection in kept.values()))
 
     async def close(self) -> None:
-        """End all connections; no process of theirs is left then."""
-        await asyncio.gather(*(it.close() for it in self._connections.values()))
+        """End all connections. Afterwards no process of theirs is left."""
+        await asyncio.gather(*(connection.close() for connection in self._connections.values()))
 
     # Inside
 
-    def _get(self, server: str) -> Connection:
+    def _get(self, server: str) -> ServerConnection:
         try:
             return self._connections[server]
         except KeyError:
             known = ", ".join(self._connections) or "none"
             raise ServerUnavailable(server, f"this session has no such server; it has: {known}") from None
 
-    async def _of_one(self, server: str, what: str, ask: Callable[[Link], Awaitable[T]]) -> T:
-        return await self._get(server).use(what, self._limits.call, lambda link, _: ask(link), revive=True)
+    async def _ask(self, server: str, what: str, question: Callable[[SdkClient], Awaitable[T]]) -> T:
+        return await self._get(server).ask(what, self._limits.call, question, restart=True)
 
-    async def _of_all(self, what: str, ask: Callable[[Link], Awaitable[list[T]]]) -> list[T]:
-        """Ask all servers at once; one that cannot answer has nothing to offer. Who never was ready is let be."""
+    async def _ask_all(self, what: str, question: Callable[[SdkClient], Awaitable[list[T]]]) -> list[T]:
+        """Ask all servers at once and join their lists. A server that was never ready is not restarted for it."""
 
-        async def one(connection: Connection) -> list[T]:
+        async def ask(connection: ServerConnection) -> list[T]:
             try:
-                revive = connection.was_ready
-                return await connection.use(what, self._limits.listing, lambda link, _: ask(link), revive=revive)
+                return await connection.ask(what, self._limits.listing, question, restart=connection.was_ready)
             except ServerUnavailable:
-                return []  # whoever asks for `servers` sees why
+                return []  # `servers` says why
             except McpError as e:
                 log.warning("%s", e)
                 return []
 
-        found = await asyncio.gather(*(one(it) for it in self._connections.values()))
-        return [it for some in found for it in some]
+        lists = await asyncio.gather(*(ask(connection) for connection in self._connections.values()))
+        return [item for items in lists for item in items]
 
 
-def _nothing(_: ServerStatus) -> None: ...
+def _ignore(_: ServerStatus) -> None: ...
 
 
-async def _nobody(_: Elicitation) -> ElicitationAnswer | None: ...
+async def _ask_nobody(_: Elicitation) -> ElicitationAnswer | None: ...

@@ -84,8 +84,9 @@ class BatchAnswer:
         self._answers.append(encoded)
         if len(self._answers) == self._expected:
             self._send_all()
-            self.sent = True
+            self.sent, self._send, self._answers = True, _send_nowhere, []
             call_all(self.after)
+            self.after = []
 
     def _send_all(self) -> None:
         array: list[bytes] = []
@@ -139,9 +140,10 @@ class IncomingRequest:
             self._send(encoded, now=now)
             if after is not None:
                 call_all(after)
-        self._after = None
+        # Tasks that the handler leaves running hold us; we must not hold the whole connection for them.
+        self._after, self._send = None, _send_nowhere
         if self._patience is not None:
-            self._patience.cancel()  # it would hold us until it runs out
+            self._patience.cancel()
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 
@@ -238,6 +240,7 @@ class IncomingRequests:
 
     def _end(self, incoming: IncomingRequest) -> None:
         self._at_work.discard(incoming)
+        incoming.task = None
         if self._by_id.get(incoming.id) is incoming:
             del self._by_id[incoming.id]
 
@@ -268,6 +271,10 @@ def _call_handler(incoming: IncomingRequest, request: Request, routes: Routes) -
     if routes.fallback is not None:
         return routes.fallback(request)
     raise MethodNotFound(f"Unknown method: {request.method[:200]}")
+
+
+def _send_nowhere(encoded: bytes, *, now: bool = False) -> None:
+    """Drop a message: the answer it would be was sent before."""
 
 
 def call_all(callbacks: list[Callable[[], None]]) -> None:

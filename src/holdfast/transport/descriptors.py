@@ -49,7 +49,6 @@ class PipeTransport:
         self._closed = False
         self._queue: list[bytes] = []
         self._queued = 0
-        self._flush_due = False
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # who drains, and below how many bytes
         self._input = open_input(read_fd, self._chunk_read, threads=threads)
         self._output = open_output(write_fd, self._progressed, threads=threads)
@@ -73,11 +72,10 @@ class PipeTransport:
             return
         if b"\n" in line:  # legal between the tokens of JSON that was written elsewhere, not on a line of ours
             line = line.replace(b"\n", b" ")
+        if not self._queue:
+            self._loop.call_soon(self.flush)
         self._queue.append(line)
         self._queued += len(line) + 1
-        if not self._flush_due:
-            self._flush_due = True
-            self._loop.call_soon(self._end_of_tick)
         if self._queued > BURST_BYTES:
             self.flush()
 
@@ -101,10 +99,6 @@ class PipeTransport:
             self._queue.clear()
             self._queued = 0
             self._write(data)
-
-    def _end_of_tick(self) -> None:
-        self._flush_due = False
-        self.flush()
 
     def _write(self, *pieces: bytes) -> None:
         self._output.write(*pieces)
@@ -281,6 +275,7 @@ class LoopInput:
             self._look = None
 
     def _look_for_hangup(self) -> None:
+        assert sys.platform != "win32"  # where threads read
         watch = select.poll()
         watch.register(self._fd, getattr(select, "POLLRDHUP", 0))
         if watch.poll(0):
@@ -305,14 +300,15 @@ class LoopOutput:
     """Writes at once what the descriptor takes, and the rest when the loop says there is room."""
 
     def __init__(self, fd: int, on_progress: Callable[[], None]) -> None:
-        self._was_blocking = os.get_blocking(fd)
-        os.set_blocking(fd, False)
         self._fd = fd
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._backlog: deque[memoryview] = deque()
         self.unsent = 0
         self.broken = False
+        assert sys.platform != "win32"  # where threads write
+        self._was_blocking = os.get_blocking(fd)
+        os.set_blocking(fd, False)
 
     def write(self, *pieces: bytes) -> None:
         unsent = sum(map(len, pieces))
@@ -329,6 +325,7 @@ class LoopOutput:
             written = max(0, written - len(piece))
 
     def close(self) -> None:
+        assert sys.platform != "win32"
         if self._fd >= 0:
             self._loop.remove_writer(self._fd)
             os.set_blocking(self._fd, self._was_blocking)  # others may share what is behind it
@@ -349,6 +346,7 @@ class LoopOutput:
 
     def _write_now(self, *pieces: bytes | memoryview) -> int:
         """Write what there is room for, and return how many bytes that were. Without a reader the output is broken."""
+        assert sys.platform != "win32"
         try:
             return os.write(self._fd, *pieces) if len(pieces) == 1 else os.writev(self._fd, pieces)
         except (BlockingIOError, InterruptedError):

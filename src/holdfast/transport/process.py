@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from holdfast.transport.descriptors import PipeTransport, open_input
 from holdfast.transport.lines import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
@@ -23,6 +23,9 @@ OUTPUT_BYTES = 8_192
 
 QUOTED_BYTES = 500
 """How much of a single line of stdout is kept."""
+
+STDERR_PAUSE = 0.005
+"""After each chunk of stderr it is not read for so long: a process that floods it must not keep the loop busy (P7)."""
 
 
 async def spawn(
@@ -104,8 +107,11 @@ class ProcessTransport(PipeTransport):
                 await self._child.wait(self._patience)
         finally:
             self._child.kill()
-            self._errors.close()
-            self._input.close()
+            try:
+                await self._read_last_stderr()
+            finally:
+                self._errors.close()
+                self._input.close()
         await self._child.wait()
 
     def _stop_reading(self) -> None:
@@ -114,6 +120,7 @@ class ProcessTransport(PipeTransport):
 
     async def _tell_how_it_ended(self, reason: ConnectionLost | None) -> None:
         if await self._child.wait(1.0) or reason is None:
+            await self._read_last_stderr()
             reason = ProcessExited(self._child.name, self._child.returncode, self.stderr, self.stdout)
         super().end_input(reason)
 
@@ -121,6 +128,15 @@ class ProcessTransport(PipeTransport):
         if self._on_stderr is not None and chunk:
             self._on_stderr(chunk)
         self._stderr.add(chunk)
+        if chunk:
+            self._errors.pause()
+            self._loop.call_later(STDERR_PAUSE, self._errors.resume)
+
+    async def _read_last_stderr(self) -> None:
+        """Read what a process that has exited left in the pipe: no more than a chunk."""
+        self._errors.resume()
+        for _ in range(2):  # the loop looks at the pipe in the first tick and reads it in the second
+            await asyncio.sleep(0)
 
 
 class _Tail:

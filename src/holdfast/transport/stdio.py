@@ -69,6 +69,8 @@ def _own_output() -> int:
     """
     if sys.__stdout__ is None:
         return os.open(os.devnull, os.O_WRONLY)
+    if sys.platform != "linux":
+        return os.dup(1)
     anew = "/proc/self/fd/1"
     with suppress(OSError):
         mode = os.stat(anew).st_mode  # noqa: PTH116  (pathlib takes as long to import as all our transports)
@@ -81,8 +83,9 @@ def _own_output() -> int:
 
 def _widen(fd: int) -> None:
     """Enlarge a pipe's buffer, so that a long history is not handed over in small pieces."""
-    with suppress(ImportError, AttributeError, OSError):  # Linux has this, and refuses it to whoever has much already
+    if sys.platform == "linux":
         import fcntl  # noqa: PLC0415  (there is none on Windows)
 
-        if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < PIPE_BYTES:
-            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        with suppress(OSError):  # refused to whoever has much already
+            if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < PIPE_BYTES:
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)

@@ -6,8 +6,10 @@ import asyncio
 import gc
 import json
 import tracemalloc
+import weakref
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.support.feed import FeedTransport
 
 from holdfast.jsonrpc import encode_result
@@ -60,6 +62,38 @@ def test_the_answers_to_a_batch_leave_when_the_last_is_there() -> None:
     batch.add(encode_result(2, "b"))
     (array,) = sent.messages
     assert [answer["result"] for answer in array] == ["a", "b"]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["line", "batch"])
+async def test_a_task_that_a_handler_left_running_does_not_hold_the_connection(packed: bool) -> None:
+    """It may live as long as a session does, and that outlives connections."""
+    left: list[asyncio.Task[None]] = []
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    async def begin(_params: Raw) -> None:
+        left.append(asyncio.create_task(wait()))
+
+    async def connect() -> weakref.ref[Peer]:
+        routes = Routes()
+        routes.request("begin", begin)
+        transport = FeedTransport()
+        async with Peer(transport, routes) as peer:
+            await asyncio.sleep(0)
+            line = b'{"jsonrpc":"2.0","id":1,"method":"begin"}'
+            transport.feed(b"[%b]\n" % line if packed else line + b"\n")
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert len(transport.sent) == 1
+            return weakref.ref(peer)
+
+    peer = await asyncio.create_task(connect())
+    await asyncio.sleep(0)
+    gc.collect()
+    assert peer() is None
+    assert not left[0].done()
+    left[0].cancel()
 
 
 async def test_a_cancelled_request_is_not_held_longer_than_it_takes() -> None:

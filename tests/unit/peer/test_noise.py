@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 from tests.support.feed import FeedTransport
@@ -96,12 +97,16 @@ async def test_whoever_fails_when_told_of_a_dropped_line_harms_nobody(caplog: py
     assert "it failed" in caplog.text
 
 
-async def test_a_dropped_line_that_nobody_listens_for_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    transport = FeedTransport()
+async def test_a_dropped_line_that_looks_like_a_message_is_a_warning_where_nobody_listens(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    transport = FeedTransport(limit=100)
     async with Peer(transport, Routes(), answers_noise=False):
         await asyncio.sleep(0)
-        transport.feed(b"npm notice\n")
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+        for line in [b"npm notice", b'{"level":"info"}', LOST[0]]:
+            transport.feed(line + b"\n")
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "WARNING"]
     assert "npm notice" in caplog.text
 
 

@@ -46,11 +46,10 @@ class StoreFiles:
                 f"The session store {path} has lost all its data. Restore a backup, or remove it to begin anew"
             )
         make_directory(path.parent)
-        fd = os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE)
-        try:
-            found = os.fstat(fd)
-        finally:
-            os.close(fd)
+        with suppress(FileExistsError):
+            # One that is there is not opened: to close it would end the locks that SQLite has on it in this process.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+        found = path.stat()
         if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
             raise StoreError(
                 f"The session store {path} has {found.st_nlink} names (hard links), and processes that open it under "

@@ -15,7 +15,7 @@ SELECT count(*) FROM scope;
 -- name: agents_of_principal
 SELECT agent FROM scope
 WHERE principal = :principal AND agent <> ''
-  AND EXISTS (SELECT 1 FROM session WHERE listed AND session.scope = scope.id)
+  AND EXISTS (SELECT 1 FROM session WHERE listed = 1 AND session.scope = scope.id)
 ORDER BY agent;
 
 -- name: get_principal
@@ -42,19 +42,19 @@ SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at,
 FROM session JOIN scope ON scope.id = session.scope
 WHERE session.id >= :first AND session.id < :end ORDER BY session.id LIMIT :limit;
 
--- name: get_held
+-- name: get_claimed
 SELECT n, scope, turn, lines, tail, tail_bytes, title, title_doc FROM session WHERE id = :id AND epoch = :epoch;
 
 -- name: list_in_scope
 SELECT updated_at, n, id, cwd, additional, title, created_at, archived, messages
 FROM session
-WHERE listed AND scope = :scope AND archived = :archived AND (updated_at, n) < (:updated_at, :n)
+WHERE listed = 1 AND scope = :scope AND archived = :archived AND (updated_at, n) < (:updated_at, :n)
 ORDER BY updated_at DESC, n DESC LIMIT :limit;
 
 -- name: list_in_directory
 SELECT updated_at, n, id, cwd, additional, title, created_at, archived, messages
 FROM session
-WHERE listed AND scope = :scope AND archived = :archived AND cwd = :cwd AND (updated_at, n) < (:updated_at, :n)
+WHERE listed = 1 AND scope = :scope AND archived = :archived AND cwd = :cwd AND (updated_at, n) < (:updated_at, :n)
 ORDER BY updated_at DESC, n DESC LIMIT :limit;
 
 -- name: take_session
@@ -166,7 +166,7 @@ WHERE words MATCH :words ORDER BY words.rowid DESC;
 -- name: find_words_in_scopes
 WITH mine (n, title_doc) AS (
     SELECT n, title_doc FROM session
-    WHERE listed AND scope IN (SELECT value FROM json_each(:scopes))
+    WHERE listed = 1 AND scope IN (SELECT value FROM json_each(:scopes))
 ), place (id) AS MATERIALIZED (
     SELECT doc.id FROM mine JOIN history_segment ON history_segment.session = mine.n
     JOIN doc ON doc.segment = history_segment.segment
@@ -180,7 +180,7 @@ WHERE words MATCH :words AND words.rowid < :before AND +words.rowid IN place ORD
 -- name: find_words_in_directory
 WITH mine (n, title_doc) AS (
     SELECT n, title_doc FROM session
-    WHERE listed AND scope IN (SELECT value FROM json_each(:scopes)) AND archived IN (0, 1) AND cwd = :cwd
+    WHERE listed = 1 AND scope IN (SELECT value FROM json_each(:scopes)) AND archived IN (0, 1) AND cwd = :cwd
 ), place (id) AS MATERIALIZED (
     SELECT doc.id FROM mine JOIN history_segment ON history_segment.session = mine.n
     JOIN doc ON doc.segment = history_segment.segment
@@ -239,7 +239,7 @@ SELECT count(*) FROM session;
 
 -- name: sum_sessions
 SELECT count(*), coalesce(sum(messages), 0), min(created_at), max(updated_at)
-FROM session WHERE listed AND scope IN (SELECT id FROM scope) AND archived = :archived;
+FROM session WHERE listed = 1 AND scope IN (SELECT id FROM scope) AND archived = :archived;
 
 -- name: sum_segments
 SELECT coalesce(sum(lines), 0), coalesce(sum(length(body)), 0) FROM segment;
@@ -249,7 +249,7 @@ SELECT count(*) FROM doc;
 
 -- name: busiest_directories
 SELECT cwd, count(*) AS sessions, sum(messages), max(updated_at)
-FROM session WHERE listed AND scope IN (SELECT id FROM scope) AND archived = 0
+FROM session WHERE listed = 1 AND scope IN (SELECT id FROM scope) AND archived = 0
 GROUP BY cwd ORDER BY sessions DESC, cwd LIMIT :limit;
 
 -- name: check_integrity

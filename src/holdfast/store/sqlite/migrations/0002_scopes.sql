@@ -25,9 +25,9 @@ DROP INDEX session_recent_in;
 DROP INDEX session_archived;
 DROP INDEX session_archived_in;
 CREATE INDEX session_in_scope ON session
-    (scope, archived, updated_at DESC, n DESC, id, cwd, additional, title, created_at, messages) WHERE listed;
+    (scope, archived, updated_at DESC, n DESC, id, cwd, additional, title, created_at, messages) WHERE listed = 1;
 CREATE INDEX session_in_directory ON session
-    (scope, archived, cwd, updated_at DESC, n DESC, id, additional, title, created_at, messages) WHERE listed;
+    (scope, archived, cwd, updated_at DESC, n DESC, id, additional, title, created_at, messages) WHERE listed = 1;
 
 ALTER TABLE segment ADD COLUMN checksum INTEGER;  -- CRC-32 of the body; NULL where it was written before this
 
@@ -35,6 +35,20 @@ ALTER TABLE segment ADD COLUMN checksum INTEGER;  -- CRC-32 of the body; NULL wh
 DROP INDEX history_segment;
 ALTER TABLE history RENAME TO history_segment;
 CREATE INDEX history_by_segment ON history_segment (segment);
+
+-- The largest id was kept in a table of its own, which cost a page with every turn. A later doc has a larger id all the
+-- same: the next one is larger than all there are.
+ALTER TABLE doc RENAME TO old_doc;
+DROP INDEX doc_segment;
+CREATE TABLE doc (
+    id      INTEGER PRIMARY KEY,
+    segment INTEGER,
+    line    INTEGER,
+    session INTEGER
+);
+INSERT INTO doc SELECT id, segment, line, session FROM old_doc ORDER BY id;
+DROP TABLE old_doc;
+CREATE INDEX doc_segment ON doc (segment) WHERE segment IS NOT NULL;
 
 -- What agents keep for themselves. It is no part of the history, and is cut and deleted with it.
 CREATE TABLE private (

@@ -1,4 +1,4 @@
-"""What an author gets from MCP servers: plain values, none of the SDK's."""
+"""The values that authors get from MCP servers. None of them is a type of the MCP SDK."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import msgspec
 State: TypeAlias = Literal["connecting", "ready", "failed", "closed"]
 
 
-class Limits(NamedTuple):
-    """How long things may take, in seconds, and how much may come at once, in bytes."""
+class McpLimits(NamedTuple):
+    """How long servers may take, in seconds, and how much they may send at once, in bytes."""
 
     start: float = 10.0
     """A server that is not ready after this time has failed (E3)."""
     call: float = 300.0
-    """A call that hears nothing for this time, neither progress nor a result, is given up."""
+    """A call is given up when neither progress nor a result arrives for this time."""
     listing: float = 30.0
-    """The same for asking what there is."""
+    """The same for listing tools, resources and prompts."""
     stop: float = 0.4
-    """A process that was told to end has this long, twice: for the end of its input, and for being asked to."""
-    again: float = 0.5
-    """A server that failed twice in a row is not started again before this time; it doubles each time…"""
-    again_most: float = 60.0
+    """A process has this long to exit after the end of its input, and again after being asked to terminate."""
+    backoff: float = 0.5
+    """A server that failed twice in a row is not restarted before this time. It doubles with each failure…"""
+    max_backoff: float = 60.0
     """…up to this one."""
-    line: int = 16 << 20
-    """A server that sends a longer message is let go."""
+    message_bytes: int = 16 << 20
+    """A server that sends a longer message is disconnected."""
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """How a server is doing; `reason` says why it failed, with the last of its stderr."""
+    """The state of a server. `reason` says why it failed, with the end of its stderr."""
 
     name: str
     state: State
@@ -46,18 +46,20 @@ class Tool(msgspec.Struct, frozen=True):
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None = None
     read_only: bool = False
-    """Whether the server says that it changes nothing."""
+    """Whether the server says that the tool changes nothing, and does not say that it destroys something."""
+    destructive: bool = False
+    """Whether the server says that the tool may destroy something."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a tool gave: content blocks, which are those of ACP too, and an object where the tool has one."""
+    """The result of a tool: content blocks, which ACP has too, and an object if the tool returns one."""
 
     content: tuple[dict[str, Any], ...]
     structured: Any = None
 
     @property
     def text(self) -> str:
-        """The text of it."""
+        """The text of all content blocks."""
         return text_of(self.content)
 
 
@@ -74,7 +76,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """Something a server lets one read."""
+    """A resource that a server lets clients read."""
 
     server: str
     uri: str
@@ -84,7 +86,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """A prompt that a server has ready; `arguments` are objects with name, description and required."""
+    """A prompt that a server offers. `arguments` are objects with name, description and required."""
 
     server: str
     name: str
@@ -93,6 +95,6 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 def text_of(blocks: tuple[dict[str, Any], ...]) -> str:
-    """Put together the text of content blocks, that of embedded resources too."""
-    said = [it.get("text") or it.get("resource", {}).get("text") for it in blocks]
-    return "\n".join(it for it in said if isinstance(it, str))
+    """Return the text of content blocks, one per line, including that of embedded resources."""
+    texts = [block.get("text") or block.get("resource", {}).get("text") for block in blocks]
+    return "\n".join(text for text in texts if isinstance(text, str))
