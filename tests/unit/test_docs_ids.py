@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import tokenize
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +26,23 @@ def files() -> Iterator[Path]:
     yield from ROOT.glob("*.md")
 
 
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield what is written for people, with the numbers of its lines: of a program, its docstrings and comments."""
+    if path.suffix == ".md":
+        yield from enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        return
+    source = path.read_bytes()
+    for token in tokenize.tokenize(BytesIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+            case _:
+                pass
+
+
 def test_the_documents_define_every_id_of_their_chapters_once() -> None:
     assert list(defined()) == [f"{chapter}{n}" for chapter, count in CHAPTERS.items() for n in range(1, count + 1)]
     assert defined_twice() == []
@@ -32,8 +52,8 @@ def test_every_id_that_is_named_anywhere_is_defined() -> None:
     unknown = [
         f"{path.relative_to(ROOT)}:{number}: {found}"
         for path in files()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-        for found in ID.findall(line)
+        for number, text in prose(path)
+        for found in ID.findall(text)
         if found not in defined()
     ]
     assert not unknown, f"defined neither in {' nor in '.join(path.name for path in DEFINING)}: {unknown}"
