@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -56,7 +57,7 @@ Check: TypeAlias = "Callable[[Database, Patient], Finding]"
 
 def check_permissions(_db: Database, patient: Patient) -> Finding:
     """Find out whether others can read it."""
-    if os.name == "nt" or patient.files is None:
+    if sys.platform == "win32" or patient.files is None:
         return Finding("permissions", "ok", "Not looked at: the system keeps no such modes for it")
     own = patient.files.own()
     if strangers := [path for path in own if path.stat().st_uid != os.getuid()]:

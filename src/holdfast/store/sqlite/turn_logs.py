@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -147,7 +148,10 @@ class TurnFile:
 
     def read(self) -> bytes:
         """Read all that is in it."""
-        return os.pread(self._fd, self._size, 0)
+        if sys.platform != "win32":
+            return os.pread(self._fd, self._size, 0)
+        os.lseek(self._fd, 0, os.SEEK_SET)  # what is written is appended all the same
+        return os.read(self._fd, self._size)
 
     def empty(self) -> None:
         """Forget what is in it. Where that fails, records of sealed turns are passed over by whoever reads it."""
@@ -342,7 +346,8 @@ class TurnLogs:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the one, others have the other
     try:
         try:
             return os.open(path, flags, PRIVATE_FILE)
