@@ -1,12 +1,13 @@
 """What we do on macOS and Windows, forced here: nothing was ever run there, but every branch of ours was.
 
-`sys.platform` is what our code asks, so that is what is changed. Windows has no readers, no signals for event loops and
-no `kill` for whole trees: the loop refuses the first two, and a `taskkill` of ours does what the real one does.
+`sys.platform` is what our code asks, so that is what is changed. Event loops of Windows have no readers and no signals;
+locks of files are in `msvcrt`, and `taskkill` kills whole trees: stand-ins do here what these do there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from tests.support.clients import odd, processes_with
+from tests.support.clients import odd, processes_with, said
 from tests.support.links import PATIENCE
 from tests.support.schemas import ROOT
 from tests.support.terminal import window
@@ -26,7 +27,9 @@ import holdfast
 from holdfast.children import start
 from holdfast.children.undumpable import make_undumpable
 from holdfast.children.windows import command_line
+from holdfast.demo import agent as demo_agent
 from holdfast.errors import UsageError
+from holdfast.store.address import default_address
 from holdfast.transport.threads import ThreadInput, ThreadOutput
 from holdfast.workspace import Files, Workspace
 from holdfast.workspace.openat2 import available
@@ -36,10 +39,13 @@ if TYPE_CHECKING:
 
     from holdfast.client import ClientSession
 
-AS_ON_WINDOWS = """
+_PROGRAM = """
 import asyncio, subprocess, sys
 import holdfast.chat.run_chat, holdfast.cli.chat, holdfast.cli.run, holdfast.demo
+sys.path.append(ROOT)
+from tests.unit import test_other_systems as stand_ins
 
+sys.modules["msvcrt"] = stand_ins
 def refuse(*_):
     raise NotImplementedError
 
@@ -49,7 +55,15 @@ sys.platform = "win32"
 from holdfast.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
+AS_ON_WINDOWS = _PROGRAM.replace("ROOT", repr(str(ROOT)))
 """A program that runs our command line as it would run on Windows; started with `python -c`."""
+
+LK_NBLCK, LK_UNLCK = 2, 0
+
+
+def locking(fd: int, mode: int, count: int) -> None:
+    """Lock a part of a file, from where it is read next, as `msvcrt.locking` does."""
+    fcntl.lockf(fd, fcntl.LOCK_UN if mode == LK_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB, count, 0, os.SEEK_CUR)
 
 
 @pytest.fixture
@@ -74,6 +88,7 @@ def on_windows(killed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("add_reader", "add_writer", "add_signal_handler"):
         monkeypatch.setattr(asyncio.SelectorEventLoop, name, refuse)
     monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(sys.modules, "msvcrt", sys.modules[__name__])
     return killed
 
 
@@ -160,6 +175,30 @@ def test_a_chat_as_on_windows_prints_lines_and_draws_nothing(tmp_path: Path) -> 
         opened.say("/quit")
         assert opened.status() == 0
         assert "\x1b" not in opened.scrollback("-e")
+
+
+async def test_sessions_are_stored_as_on_windows(on_windows: Path, tmp_path: Path) -> None:
+    del on_windows
+    store = tmp_path / "data" / "sessions.db"
+    async with holdfast.connect(demo_agent, store=store) as agent:
+        session = await agent.new_session(tmp_path)
+        assert await session.ask_text("hello") == "hello"
+    async with holdfast.connect(demo_agent, store=store) as agent:
+        assert said((await agent.load(session.id, tmp_path)).history)[-1] == ("agent_message", "hello")
+
+
+@pytest.mark.parametrize(
+    ("system", "home"),
+    [("win32", "AppData/Local"), ("darwin", "Library/Application Support"), ("linux", ".local/share")],
+)
+def test_every_system_has_its_place_for_data(
+    system: str, home: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("HOLDFAST_STORE", "LOCALAPPDATA", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", system)
+    assert default_address() == str(tmp_path / home / "holdfast" / "sessions.db")
 
 
 # macOS

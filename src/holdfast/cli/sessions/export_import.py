@@ -71,7 +71,7 @@ async def export(
             output.tell(f"{short_id(info.id)} is now in {path}{_PRIVATE}")
 
 
-_PRIVATE = "; nobody but you can read it" if os.name == "posix" else ""
+_PRIVATE = "; nobody but you can read it" if sys.platform != "win32" else ""
 
 
 async def _export(store: SessionStore, info: SessionInfo, as_format: str, file: TextIO, *, redacts: bool) -> int:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -56,7 +57,7 @@ Check: TypeAlias = "Callable[[Database, ExaminedStore], Finding]"
 
 def check_permissions(_db: Database, store: ExaminedStore) -> Finding:
     """Find out whether others can read it."""
-    if os.name == "nt" or store.files is None:
+    if sys.platform == "win32" or store.files is None:
         return Finding("permissions", "ok", "Not looked at: the system keeps no such modes for it")
     own = store.files.own()
     if strangers := [path for path in own if path.stat().st_uid != os.getuid()]:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreDamaged, StoreError, StoreFull
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +54,7 @@ class StoreFiles:
 
     def make_private(self) -> None:
         """Take from other users the right to read what is the user's own. The doctor tells what is left."""
-        if os.name == "nt":
+        if sys.platform == "win32":
             return
         for path in self.own():
             with suppress(OSError):
@@ -92,7 +88,7 @@ def make_directory(path: Path) -> None:
 
 def sync_directory(path: Path) -> None:
     """Make the names in a directory survive the death of the machine."""
-    if os.name == "nt":  # it does so by itself, and opens no directories
+    if sys.platform == "win32":  # it does so by itself, and opens no directories
         return
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -104,10 +100,12 @@ def sync_directory(path: Path) -> None:
 def lock(fd: int) -> bool:
     """Lock a file if nobody else has; return whether that worked. It is unlocked when it is closed, or by `unlock`."""
     try:
-        if fcntl is not None:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
+        if sys.platform == "win32":
             _lock_windows(fd, is_locked=True)
+        else:
+            import fcntl  # noqa: PLC0415  (there is none on Windows)
+
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
@@ -115,18 +113,21 @@ def lock(fd: int) -> bool:
 
 def unlock(fd: int) -> None:
     """Unlock a file."""
-    if fcntl is not None:
-        fcntl.flock(fd, fcntl.LOCK_UN)
-    else:
+    if sys.platform == "win32":
         _lock_windows(fd, is_locked=False)
+    else:
+        import fcntl  # noqa: PLC0415  (there is none on Windows)
+
+        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def _lock_windows(fd: int, *, is_locked: bool) -> None:
+    assert sys.platform == "win32"
     import msvcrt  # noqa: PLC0415
 
     # What is locked there cannot be read by others, so it is a byte far behind all that is ever written.
     os.lseek(fd, 1 << 40, os.SEEK_SET)
-    msvcrt.locking(fd, msvcrt.LK_NBLCK if is_locked else msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+    msvcrt.locking(fd, msvcrt.LK_NBLCK if is_locked else msvcrt.LK_UNLCK, 1)
 
 
 def is_at(fd: int, path: Path | str) -> bool:

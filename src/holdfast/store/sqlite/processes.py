@@ -114,7 +114,7 @@ def _locked_file(directory: Path, name: str) -> int:
     """
     path = directory / name
     starting = path.with_name(name + STARTING)
-    if os.name == "nt":  # no file is renamed there while it is open
+    if sys.platform == "win32":  # no file is renamed there while it is open
         starting = path
     for attempt in range(ATTEMPTS):
         fd = os.open(starting, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE)

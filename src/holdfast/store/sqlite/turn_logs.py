@@ -343,7 +343,8 @@ class TurnLogs:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the one, others have the other
     try:
         try:
             return os.open(path, flags, PRIVATE_FILE)
