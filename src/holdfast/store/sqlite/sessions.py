@@ -72,13 +72,13 @@ def change_session(db: Database, row: ClaimedRow | BegunRow | SessionRow, change
 
 
 def set_agent(db: Database, n: int, agent: str) -> None:
-    """Let a session belong to an agent, whoever it belonged to."""
+    """Bind a session to an agent, whoever it belonged to."""
     principal = db.value("get_principal", n=n)
     db.run("set_scope", n=n, scope=scope_number(db, principal, agent))
 
 
 def hand_over(db: Database, row: SessionRow, agent: str) -> None:
-    """Let a session belong to another agent; what it knew and was allowed goes, and its history says so (F2)."""
+    """Hand a session over to another agent: all but its history is removed, and the history says so (F2)."""
     update = {"sessionUpdate": HANDED_OVER, "from": row.agent, "to": agent}
     end = histories.get_end(db, row.n)
     set_end(db, row.n, histories.extend_history(db, row.n, end, [Line(stored(update), "")]))
@@ -116,7 +116,7 @@ def read_private(db: Database, n: int) -> list[bytes]:
 
 
 def copy_private(db: Database, n: int, copy: int, end: int) -> None:
-    """Give a new session the private entries of the turns that are wholly in the first `end` lines."""
+    """Copy the private entries of the turns that are wholly in the first `end` lines to a new session."""
     db.run("copy_private", n=n, copy=copy, end=end)
 
 
