@@ -36,8 +36,9 @@ class LimitedDisk:
         return log
 
     def logs(self) -> list[Path]:
-        """The logs of turns that run or are left behind."""
-        return list(self.place.with_name(f"{self.place.name}.turns").iterdir())
+        """The logs that have something in them: of turns that run or are left behind."""
+        logs = self.place.with_name(f"{self.place.name}.turns").iterdir()
+        return [path for path in logs if path.stat().st_size]
 
     def fill(self, *files: Path) -> None:
         """Let none of these grow, nor anything that is as large."""
