@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 # pyright: reportUnknownMemberType=false
 
 REPOSITORY = Path(__file__).parents[2]
-SESSIONS = 10
+SESSIONS = 16
+AT_ONCE = 3
 NOTHING = Changes()
 
 
@@ -54,6 +55,7 @@ class Worker:
         self._journal = os.open(journal, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         self._chance = random.Random(name)
         self._sessions = sessions
+        self._in_hand: set[str] = set()
         self._claims: dict[str, Claim] = {}
         self._stale: list[Claim] = []
         self._spoken = 0
@@ -66,7 +68,8 @@ class Worker:
         """Do this and that until it is time."""
         ways = [self.speak] * 12 + [self.look] * 2 + [self.write_stale, self.fork, self.let_go]
         while time.time() < until:
-            session = self._chance.choice(self._sessions)
+            session = self._chance.choice([session for session in self._sessions if session not in self._in_hand])
+            self._in_hand.add(session)
             try:
                 if session not in self._claims or self._chance.random() < 0.1:
                     await self.take(session)
@@ -76,6 +79,8 @@ class Worker:
                 self._stale.append(self._claims.pop(session))
             except SessionBusy:
                 self.note("busy")
+            finally:
+                self._in_hand.remove(session)
 
     async def take(self, session: str) -> None:
         """Become the owner of a session, and seal what another has left."""
@@ -159,7 +164,8 @@ async def be_a_worker(path: str, name: str, journal: Path, until: float) -> None
     sessions = (Path(path).parent / "sessions").read_text().split()
     worker = Worker(store, name, journal, sessions)
     try:
-        await worker.work(until)
+        # Several at once, so that what they write is committed in groups.
+        await asyncio.gather(*(worker.work(until) for _ in range(AT_ONCE)))
     except Exception as e:
         worker.note("error", repr(e))
         raise

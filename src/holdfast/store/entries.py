@@ -106,7 +106,7 @@ class _Overview:
 
 
 class _Reading:
-    """The second reading: gathers the lines of each entry, and gives the entry when there are no more."""
+    """The second reading: gathers the lines of each entry, and returns the entry when there are no more."""
 
     def __init__(self, overview: _Overview, first: int) -> None:
         self._overview = overview
@@ -143,7 +143,7 @@ class _Reading:
         return done
 
     def end(self) -> Numbered | None:
-        """Give the entry whose lines were gathered."""
+        """Return the entry whose lines were gathered."""
         if not self._group or self._number < self._first:
             return None
         history = fold((*self._group, *self._overview.late.get(self._identity, ())))

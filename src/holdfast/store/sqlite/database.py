@@ -215,7 +215,7 @@ class Database:
             )
 
     def _use_log(self) -> None:
-        """Have a write-ahead log. SQLite does not wait for others that make the same store just now, so we do."""
+        """Switch to a write-ahead log. SQLite does not wait for others that make the same store just now, so we do."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:

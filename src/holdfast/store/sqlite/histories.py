@@ -89,7 +89,7 @@ def _merge_tail(db: Database, n: int, tail: int) -> None:
 def copy_history(
     db: Database, session: str, source: HistoryEnd, n: int, copy: int, up_to: str | None
 ) -> tuple[HistoryEnd, int]:
-    """Give a new session the beginning of another's history, all of it or up to and with an entry.
+    """Copy a history to a new session: all of it, or up to and with an entry.
 
     `source` is where the history of session number `n` ends. Return where that of the copy ends, and how many lines of
     the source are in it. Raise `InvalidParams` where the entry is not there.

@@ -36,11 +36,11 @@ def find(db: Database, words: str, scope: Scope, cwd: str | None, limit: int) ->
     match = " ".join(f'"{word}"' for word in asked)
     wanted = {_without_accents(word) for word in asked}
     hits: list[Hit] = []
-    sessions = _Sessions(db, scope, cwd)
+    sessions, segments = _Sessions(db, scope, cwd), _Segments(db)
     for doc in _docs(db, match, scope, cwd):
         info = sessions.having(doc)
         if info is not None:
-            hits.append(_title_hit(info, wanted) if doc.segment is None else _line_hit(db, info, doc, wanted))
+            hits.append(_title_hit(info, wanted) if doc.segment is None else _line_hit(segments, info, doc, wanted))
         if len(hits) == limit:
             break
     return hits
@@ -97,14 +97,28 @@ class _Sessions:
         return None
 
 
+class _Segments:
+    """The lines of segments; neighbouring hits are often in the same."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._last: tuple[int | None, list[bytes]] = (None, [])
+
+    def lines(self, segment: int | None) -> list[bytes]:
+        """Return the lines of a segment; none of one that is damaged."""
+        if segment != self._last[0]:
+            body = None if segment is None else read_body(self._db, segment)
+            self._last = segment, [] if body is None else body.split(b"\n")
+        return self._last[1]
+
+
 def _title_hit(info: SessionInfo, wanted: set[str]) -> Hit:
     title = info.title or ""
     return Hit(info, "title", "", title, marks(title, wanted))
 
 
-def _line_hit(db: Database, info: SessionInfo, doc: DocRow, wanted: set[str]) -> Hit:
-    body = read_body(db, doc.segment or 0)
-    stored = [] if body is None else body.split(b"\n")[doc.line :]
+def _line_hit(segments: _Segments, info: SessionInfo, doc: DocRow, wanted: set[str]) -> Hit:
+    stored = segments.lines(doc.segment)[doc.line :]
     if not stored:  # the index says that the words are there, and nobody can say more
         return Hit(info, DAMAGED, "", "This part of the session is damaged", ())
     first = event_in(stored[0])

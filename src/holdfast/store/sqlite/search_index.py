@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def add_text(
     db: Database, text: str, *, segment: int | None = None, line: int | None = None, session: int | None = None
 ) -> int:
-    """Let a search find a text: that of a line of a segment, or the title of a session. Return its number."""
+    """Add a text to the index, that of a line of a segment or the title of a session; return its number."""
     doc = db.value("add_doc", segment=segment, line=line, session=session)
     db.run("add_words", id=doc, text=text)
     return doc
 
 
 def delete_text(db: Database, doc: int) -> None:
-    """Let no search find a text any more."""
+    """Remove a text from the index."""
     db.run("delete_words", id=doc)
     db.run("delete_doc", id=doc)
 

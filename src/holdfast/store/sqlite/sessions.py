@@ -70,7 +70,7 @@ def change_session(db: Database, row: ClaimedRow | BegunRow | SessionRow, change
 
 
 def set_agent(db: Database, n: int, agent: str) -> None:
-    """Let a session belong to an agent, whoever it belonged to."""
+    """Bind a session to an agent, whoever it belonged to."""
     principal = db.value("get_principal", n=n)
     db.run("set_scope", n=n, scope=scope_number(db, principal, agent))
 
@@ -114,7 +114,7 @@ def read_private(db: Database, n: int) -> list[bytes]:
 
 
 def copy_private(db: Database, n: int, copy: int, end: int) -> None:
-    """Give a new session the private entries of the turns that are wholly in the first `end` lines."""
+    """Copy the private entries of the turns that are wholly in the first `end` lines to a new session."""
     db.run("copy_private", n=n, copy=copy, end=end)
 
 

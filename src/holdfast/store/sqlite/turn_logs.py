@@ -160,7 +160,7 @@ class TurnFile:
             self._failed = None
 
     def close(self) -> None:
-        """Let go of it, and of its lock; what is in it stays."""
+        """Close it and release its lock; what is in it stays."""
         with self._access:
             self.turn = None
             if self._fd >= 0:
