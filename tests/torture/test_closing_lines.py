@@ -70,8 +70,8 @@ def raced(kind: str, flip: str, way: str, tries: int) -> rename_race.Tally:
         (kill9, {"torture": killed_too_few}, "--rounds 20 --seed 7", 1, "19 kills"),
         (every_write, {"torture": killed_at_calls, "missing": str}, "--every 20", 0, "killed at 9 points"),
         (every_write, {"torture": killed_at_calls, "missing": str}, "--every 13", 1, "1 failures"),
-        (rename_race, {"race": raced, "compare_in_peace": str}, "--tries 20", 0, "240 tries"),
-        (rename_race, {"race": raced, "compare_in_peace": str}, "--tries 13", 1, "6 escapes"),
+        (rename_race, {"race": raced, "compare_in_peace": str}, "--tries 20", 0, "320 tries"),
+        (rename_race, {"race": raced, "compare_in_peace": str}, "--tries 13", 1, "8 escapes"),
     ],
     ids=lambda it: it if isinstance(it, str) else getattr(it, "__name__", "").rpartition(".")[2],
 )

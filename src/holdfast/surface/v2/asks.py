@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Questions", "elicitation_answer", "permission_answer", "read_elicitation", "read_permission"]
 
+V1_OF_A_DIFF = frozenset({"path", "oldText", "newText"})
+"""What version 1 says of a diff."""
+
 
 class Questions:
     """What a client can be asked."""
@@ -37,7 +40,7 @@ class Questions:
         if isinstance(question, Permission):
             params: Update = {"sessionId": session_id, "title": question.title, "options": option_list(question)}
             if question.call:
-                params["subject"] = {"type": "tool_call", "toolCall": question.call}
+                params["subject"] = {"type": "tool_call", "toolCall": _call(question.call)}
             return "session/request_permission", params
         if question.mode in self.modes:
             return "elicitation/create", {"sessionId": session_id, **question.params}
@@ -46,6 +49,17 @@ class Questions:
     def answer(self, question: Question, result: Raw) -> Answer:
         """Parse an answer."""
         return read_answer(question, result)
+
+
+def _call(call: Update) -> Update:
+    """Return a tool call whose diffs have no member but those of this version: the schema lets none through here."""
+    if not call.get("content"):
+        return call
+    content = [
+        {name: value for name, value in item.items() if name not in V1_OF_A_DIFF} if item["type"] == "diff" else item
+        for item in call["content"]
+    ]
+    return {**call, "content": content}
 
 
 def read_permission(params: Update) -> Permission:
