@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from holdfast.agent.diffs import diff_content
 from holdfast.agent.terminals import Finished, run_in_terminal
+from holdfast.errors import UsageError
 from holdfast.model import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from holdfast.agent.turn import Turn
@@ -75,7 +77,7 @@ class ToolCall:
 
     async def content(self, block: Mapping[str, Any]) -> None:
         """Add a content block to what it shows."""
-        await self._add({"type": "content", "content": block})
+        await self._add({"type": "content", "content": checked_block(block)})
 
     async def diff(self, path: str, old: str | None, new: str) -> None:
         """Show a change of a file by its old text (None: there was no file) and its new text."""
@@ -137,3 +139,10 @@ class ToolCall:
             self.close("completed")
         else:
             self.close("cancelled" if issubclass(kind, asyncio.CancelledError) else "failed")
+
+
+def checked_block(block: Mapping[str, Any]) -> Update:
+    """Return a content block as a dict; raise `UsageError` for what is no mapping. What is in it is checked later."""
+    if not isinstance(block, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+        raise UsageError(f"a content block must be a mapping, not {type(cast('object', block)).__name__}")
+    return dict(block)

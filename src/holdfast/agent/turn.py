@@ -5,8 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.agent.tools import ToolCall
-from holdfast.model import ALLOW_OR_REJECT, Elicitation, ElicitationAnswer, Permission, new_id, text_event
+from holdfast.agent.tools import ToolCall, checked_block
+from holdfast.errors import UsageError
+from holdfast.model import (
+    ALLOW_OR_REJECT,
+    Elicitation,
+    ElicitationAnswer,
+    Permission,
+    checked_event,
+    checked_stop_reason,
+    new_id,
+    text_event,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.agent.session import Session
     from holdfast.engine import LiveTurn
     from holdfast.mcp import ToolResult
-    from holdfast.model import Entry, Event, History, PermissionOption, StopReason, ToolKind, Update
+    from holdfast.model import Entry, History, PermissionOption, StopReason, ToolKind, Update
     from holdfast.workspace import Files
 
 
@@ -82,7 +92,9 @@ class Turn:
         """Say a content block that is not text, as an image."""
         if self._message_kind != "agent_message_chunk":
             self._message, self._message_kind = new_id("msg"), "agent_message_chunk"
-        self._emit({"sessionUpdate": "agent_message_chunk", "messageId": self._message, "content": dict(block)})
+        self._emit(
+            {"sessionUpdate": "agent_message_chunk", "messageId": self._message, "content": checked_block(block)}
+        )
         await self.give_way()
 
     def tool(
@@ -143,8 +155,8 @@ class Turn:
         self._emit(update if description is None else {**update, "description": description})
 
     def stop(self, reason: StopReason) -> None:
-        """Say why the turn ends when it does, where it is not because all was said."""
-        self.stop_reason = reason
+        """Set why the turn ends, where it is not because all was said; raise `UsageError` for an unknown reason."""
+        self.stop_reason = checked_stop_reason(reason)
 
     async def keep(self, data: Any) -> None:
         """Keep a private entry: a JSON value that belongs to the history, and that no client is shown.
@@ -176,8 +188,10 @@ class Turn:
 
         Only an option whose `kind` begins with ``allow`` is an approval.
         """
+        if not options or len({option.id for option in options}) < len(options):
+            raise UsageError("a question needs options to choose from, each with an id of its own")
         about: Update = {"toolCallId": call.id} if call else {}
-        permission = Permission(question, about, tuple(options), subject=remember or question)
+        permission = Permission(_checked_text(question), about, tuple(options), subject=remember or question)
         return permission.chosen(await self._turn.ask(permission))
 
     async def ask(
@@ -187,10 +201,12 @@ class Turn:
 
         None where the user declines, or the client cannot show forms.
         """
-        schema: Update = {"type": "object", "properties": dict(fields)}
+        schema: Update = {"type": "object", "properties": {name: dict(field) for name, field in fields.items()}}
         if required:
             schema["required"] = list(required)
-        return await self._elicit(Elicitation("form", {"mode": "form", "message": message, "requestedSchema": schema}))
+        return await self._elicit(
+            Elicitation("form", {"mode": "form", "message": _checked_text(message), "requestedSchema": schema})
+        )
 
     async def ask_url(self, message: str, url: str) -> bool:
         """Ask the user to go to an address; say whether that was agreed to."""
@@ -229,11 +245,18 @@ class Turn:
             await self._turn.drain()
 
     def _emit(self, update: Update) -> None:
-        self._turn.emit_update(update)
+        self._turn.emit(checked_event(update))
 
     def _say(self, kind: str, text: str) -> None:
         if kind != self._message_kind:
             self._message, self._message_kind = new_id("msg"), kind
-        if text:
-            event: Event = text_event(kind, self._message, text)
+        event = text_event(kind, self._message, text)
+        if event.plain_text:
             self._turn.emit(event)
+
+
+def _checked_text(text: str) -> str:
+    """Return a question as it is; raise `UsageError` where it is no text."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (what agent code says is unknown)
+        raise UsageError(f"a question must be a string, not {type(text).__name__}")
+    return text
