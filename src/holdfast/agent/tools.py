@@ -103,11 +103,11 @@ class ToolCall:
 
     def update(self, members: Update) -> None:
         """Change what is known of it; the newest protocol version's names."""
-        self._turn.emit({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
+        self._turn.emit_beside({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
 
     async def _add(self, item: Update) -> None:
         self.is_empty = False
-        self._turn.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
+        self._turn.emit_beside({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
         await self._turn.give_way()
 
     async def add_terminal(self, terminal_id: str) -> None:
@@ -116,15 +116,17 @@ class ToolCall:
 
     def emit(self, update: Update) -> None:
         """Say something else in the same turn."""
-        self._turn.emit(update)
+        self._turn.emit_beside(update)
 
     def start(self) -> Self:
         """Show that it began."""
+        self._turn.end_messages()
         self.update(self._first)
         return self
 
     def close(self, status: str) -> None:
         """Show that it ended."""
+        self._turn.end_messages()
         self.update({"status": self._status or status})
 
     async def __aenter__(self) -> Self:

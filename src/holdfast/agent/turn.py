@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
+from holdfast.agent.messages import Message, OpenMessages
 from holdfast.agent.tools import ToolCall, checked_block
 from holdfast.errors import UsageError
 from holdfast.model import (
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.agent.client import ClientServices
+    from holdfast.agent.messages import MessageKind
     from holdfast.agent.session import Session
     from holdfast.engine import LiveTurn
     from holdfast.mcp import ToolResult
-    from holdfast.model import Entry, History, PermissionOption, StopReason, ToolKind, Update
+    from holdfast.model import Entry, Event, History, PermissionOption, StopReason, ToolKind, Update
     from holdfast.workspace import Files
 
 
@@ -44,8 +46,7 @@ class Turn:
         """What the editor does for the agent (its files, its terminals), or None where it does nothing."""
         self.stop_reason: StopReason | None = None
         self._turn = turn
-        self._message = ""
-        self._message_kind = ""
+        self._messages = OpenMessages()
 
     @property
     def prompt(self) -> Sequence[Update]:
@@ -70,32 +71,37 @@ class Turn:
     # Saying
 
     async def say(self, text: str) -> None:
-        """Say something. Text said in a row is one message, however small the pieces."""
-        self._say("agent_message_chunk", text)
+        """Say something; raise `UsageError` for what is no string.
+
+        Text said in a row is one message, however small the pieces. The next one begins after a tool call was opened
+        or closed, a plan was shown or a thought was thought. What other tasks do meanwhile, as a tool that runs beside,
+        does not cut it; tasks that talk at the same time each use a `message` of their own.
+        """
+        event = text_event("agent_message_chunk", self._messages.add_to("agent_message"), text)
+        if event.plain_text:
+            self._turn.emit(event)
         if self._turn.congested:
             await self._turn.drain()
 
     async def think(self, text: str) -> None:
-        """Think aloud. Shown as thought, not as answer."""
-        self._say("agent_thought_chunk", text)
+        """Think aloud. Shown as thought, not as answer; pieces in a row are one thought, as with `say`."""
+        event = text_event("agent_thought_chunk", self._messages.add_to("agent_thought"), text)
+        if event.plain_text:
+            self._turn.emit(event)
         if self._turn.congested:
             await self._turn.drain()
 
+    def message(self, *, thought: bool = False) -> Message:
+        """Begin a message by hand: ``async with turn.message() as message: await message.say("…")``."""
+        return Message(self, "agent_thought" if thought else "agent_message")
+
     async def rewrite(self, text: str) -> None:
-        """Replace all that was said in a row so far by something else. Not every client can show it."""
-        if self._message_kind != "agent_message_chunk":
-            self._message, self._message_kind = new_id("msg"), "agent_message_chunk"
-        content = [{"type": "text", "text": text}]
-        self._emit({"sessionUpdate": "agent_message", "messageId": self._message, "content": content})
+        """Replace all that was said in a row so far by something else. Version 1 clients keep what they were shown."""
+        self.replace_message("agent_message", self._messages.add_to("agent_message"), text)
 
     async def show(self, block: Mapping[str, Any]) -> None:
         """Say a content block that is not text, as an image."""
-        if self._message_kind != "agent_message_chunk":
-            self._message, self._message_kind = new_id("msg"), "agent_message_chunk"
-        self._emit(
-            {"sessionUpdate": "agent_message_chunk", "messageId": self._message, "content": checked_block(block)}
-        )
-        await self.give_way()
+        await self.show_block("agent_message", self._messages.add_to("agent_message"), block)
 
     def tool(
         self,
@@ -235,9 +241,31 @@ class Turn:
         return path if os.path.isabs(path) else os.path.normpath(os.path.join(self.session.cwd, path))  # noqa: PTH117, PTH118
 
     def emit(self, update: Update) -> None:
-        """Say anything; what is said next is a new message."""
-        self._message_kind = ""
+        """Emit any update, named as in the newest protocol version; what is said next is a new message."""
+        self._messages.end()
         self._emit(update)
+
+    def emit_beside(self, update: Update) -> None:
+        """Emit an update that does not end the message which is being said."""
+        self._emit(update)
+
+    def end_messages(self) -> None:
+        """Let the next text begin a new message."""
+        self._messages.end()
+
+    async def say_event(self, event: Event) -> None:
+        """Emit a piece of a message."""
+        self._turn.emit(event)
+        await self.give_way()
+
+    async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any]) -> None:
+        """Add a content block to a message."""
+        self._emit({"sessionUpdate": f"{kind}_chunk", "messageId": message_id, "content": checked_block(block)})
+        await self.give_way()
+
+    def replace_message(self, kind: MessageKind, message_id: str, text: str) -> None:
+        """Replace all of a message by a text."""
+        self._emit({"sessionUpdate": kind, "messageId": message_id, "content": [{"type": "text", "text": text}]})
 
     async def give_way(self) -> None:
         """Wait while everybody who watches is behind."""
@@ -246,13 +274,6 @@ class Turn:
 
     def _emit(self, update: Update) -> None:
         self._turn.emit(checked_event(update))
-
-    def _say(self, kind: str, text: str) -> None:
-        if kind != self._message_kind:
-            self._message, self._message_kind = new_id("msg"), kind
-        event = text_event(kind, self._message, text)
-        if event.plain_text:
-            self._turn.emit(event)
 
 
 def _checked_text(text: str) -> str:
