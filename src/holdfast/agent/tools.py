@@ -12,7 +12,7 @@ from holdfast.errors import UsageError
 from holdfast.model import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from holdfast.agent.turn import Turn
@@ -37,11 +37,17 @@ class ToolCall:
         name: str | None,
         *,
         pending: bool,
+        cancellable: bool = False,
     ) -> None:
         self.id = new_id("call")
         self.title = title
         self.is_empty = True
         """Whether it shows nothing yet."""
+        self.cancelled = False
+        """Whether the user has cancelled it, and not the whole turn."""
+        self._cancellable = cancellable
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
         self._turn = turn
         self._status = ""
         self._first: Update = {"title": title, "kind": kind, "status": "pending" if pending else "in_progress"}
@@ -84,13 +90,20 @@ class ToolCall:
         await self._add(diff_content(self._turn.absolute(path), old, new))
 
     async def terminal(
-        self, *command: str, cwd: str | None = None, env: Mapping[str, str] | None = None, limit: int = 1 << 20
+        self,
+        *command: str,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        limit: int = 1 << 20,
+        cancellable: bool = False,
     ) -> Finished:
         """Run a command and show its output as it comes. It is killed, whatever it started too, with the turn.
 
-        Gives its exit status and the last `limit` bytes of its output. Of a long output the middle is not shown.
+        Return its exit status and the last `limit` bytes of its output. Of a long output the middle is not shown. One
+        that is `cancellable` can be stopped by the user alone (version 2 clients); this returns then.
         """
-        return await run_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
+        cwd = self._turn.absolute(cwd or ".")
+        return await run_in_terminal(self, command, cwd, env, limit, cancellable=cancellable)
 
     async def output(self, value: object) -> None:
         """Say what the tool gave, as the tool gave it."""
@@ -127,20 +140,41 @@ class ToolCall:
     def close(self, status: str) -> None:
         """Show that it ended."""
         self._turn.end_messages()
-        self.update({"status": self._status or status})
+        controls = {"capabilities": None} if self._cancellable else {}
+        self.update({"status": self._status or status, **controls})
+
+    def offer_cancel(self, terminal_id: str, cancel: Callable[[], None]) -> None:
+        """Let clients stop a terminal by itself."""
+        self._turn.offer_cancel(terminal_id, cancel)
+
+    def withdraw_cancel(self, terminal_id: str) -> None:
+        """Let clients stop it no longer."""
+        self._turn.withdraw_cancel(terminal_id)
+
+    def cancel(self) -> None:
+        """Cancel what is done in its ``async with`` block, and nothing else of the turn."""
+        if self._task is not None and not self.cancelled:
+            self.cancelled = True
+            self._task.cancel()
 
     async def __aenter__(self) -> Self:
+        self._task = asyncio.current_task()
+        if self._cancellable and self._task is not None:
+            self._cancelling = self._task.cancelling()
+            self._first["capabilities"] = {"cancel": {}}
+            self._turn.offer_cancel(self.id, self.cancel)
         return self.start()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._turn.is_over:
-            return
-        if kind is None:
-            self.close("completed")
-        else:
-            self.close("cancelled" if issubclass(kind, asyncio.CancelledError) else "failed")
+    ) -> bool | None:
+        self._turn.withdraw_cancel(self.id)
+        was_cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        # As `asyncio.timeout` does: a cancellation of the whole turn at the same time goes on.
+        only_this = self.cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
+        if not self._turn.is_over:
+            self.close("completed" if kind is None else "cancelled" if was_cancelled else "failed")
+        return True if was_cancelled and only_this else None
 
 
 def checked_block(block: Mapping[str, Any]) -> Update:

@@ -20,7 +20,7 @@ from holdfast.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from holdfast.agent.client import ClientServices
     from holdfast.agent.messages import MessageKind
@@ -52,6 +52,11 @@ class Turn:
     def prompt(self) -> Sequence[Update]:
         """The prompt's content blocks."""
         return self._turn.prompt
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of the prompt: what the client sent beside it, empty where that is nothing."""
+        return self._turn.meta or {}
 
     @property
     def files(self) -> Files:
@@ -99,6 +104,10 @@ class Turn:
         """Replace all that was said in a row so far by something else. Version 1 clients keep what they were shown."""
         self.replace_message("agent_message", self._messages.add_to("agent_message"), text)
 
+    async def rethink(self, text: str) -> None:
+        """Replace all that was thought in a row so far, or think something whole."""
+        self.replace_message("agent_thought", self._messages.add_to("agent_thought"), text)
+
     async def show(self, block: Mapping[str, Any]) -> None:
         """Say a content block that is not text, as an image."""
         await self.show_block("agent_message", self._messages.add_to("agent_message"), block)
@@ -112,13 +121,15 @@ class Turn:
         locations: Sequence[str | tuple[str, int]] = (),
         name: str | None = None,
         pending: bool = False,
+        cancellable: bool = False,
     ) -> ToolCall:
         """Use a tool, visibly: ``async with turn.tool("Read file", kind="read") as call``.
 
         `name` is what programs call the tool. One that is `pending` waits for something, as the user's permission,
-        until `call.begin()`.
+        until `call.begin()`. One that is `cancellable` can be cancelled by the user alone (version 2 clients): the
+        ``async with`` block is cancelled then, the turn goes on behind it, and `call.cancelled` is true.
         """
-        return ToolCall(self, title, kind, input, locations, name, pending=pending)
+        return ToolCall(self, title, kind, input, locations, name, pending=pending, cancellable=cancellable)
 
     async def call_tool(
         self,
@@ -145,6 +156,35 @@ class Turn:
         full = [(*it, *("pending", "medium")[len(it) - 1 :]) for it in items]
         listed = [{"content": it[0], "status": it[1], "priority": it[2]} for it in full]
         self.emit({"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": id, "entries": listed}})
+
+    async def plan_markdown(self, text: str, *, id: str = "plan") -> None:
+        """Show the plan, whole, as a Markdown text. Version 1 clients are shown it as the only entry of a plan."""
+        self.emit({"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": id, "content": text}})
+
+    async def compaction(self, summary: str) -> None:
+        """Tell that what was said so far has become this summary for the model. The user's history stays as it is.
+
+        Version 1 clients are told if they asked for it.
+        """
+        content = [{"type": "text", "text": summary}]
+        update: Update = {"compactionId": new_id("compaction"), "status": "completed", "summary": content}
+        self.emit({"sessionUpdate": "compaction_update", **update})
+
+    async def subagent(
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        state: Literal["running", "idle"] | None = None,
+    ) -> None:
+        """Tell of another session that this one has started, and again when something of that changes.
+
+        The protocol calls this unstable; version 1 clients are told if they asked for it.
+        """
+        about = {"title": title, "description": description, "state": None if state is None else {"state": state}}
+        known = {name: value for name, value in about.items() if value is not None}
+        self.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known})
 
     async def usage(self, used: int, size: int, *, cost: float | None = None, currency: str = "USD") -> None:
         """Tell how much of the model's context is used, and what it has cost."""
@@ -214,10 +254,20 @@ class Turn:
             Elicitation("form", {"mode": "form", "message": _checked_text(message), "requestedSchema": schema})
         )
 
-    async def ask_url(self, message: str, url: str) -> bool:
-        """Ask the user to go to an address; say whether that was agreed to."""
-        params = {"mode": "url", "message": message, "url": url, "elicitationId": new_id("elicit")}
+    async def ask_url(self, message: str, url: str, *, id: str | None = None) -> bool:
+        """Ask the user to go to an address; return whether that was agreed to.
+
+        With an `id`, call `complete_url` when the user is done there, so that the client can take the question away.
+        """
+        params = {"mode": "url", "message": _checked_text(message), "url": url, "elicitationId": id or new_id("elicit")}
         return await self._elicit(Elicitation("url", params)) is not None
+
+    async def complete_url(self, id: str) -> None:
+        """Tell the clients that what `ask_url` asked for under this id is done."""
+        await self._turn.shown()
+        for attachment in self._turn.session.attachments:
+            if "url" in attachment.client.elicitation:
+                attachment.client.notify("elicitation/complete", {"elicitationId": id})
 
     async def _elicit(self, question: Elicitation) -> dict[str, Any] | None:
         answer = await self._turn.ask(question)
@@ -248,6 +298,14 @@ class Turn:
     def emit_beside(self, update: Update) -> None:
         """Emit an update that does not end the message which is being said."""
         self._emit(update)
+
+    def offer_cancel(self, id: str, cancel: Callable[[], None]) -> None:
+        """Let clients cancel a tool call or a terminal by itself."""
+        self._turn.cancels[id] = cancel
+
+    def withdraw_cancel(self, id: str) -> None:
+        """Let clients cancel it no longer."""
+        self._turn.cancels.pop(id, None)
 
     def end_messages(self) -> None:
         """Let the next text begin a new message."""
