@@ -245,14 +245,15 @@ class Turn:
     ) -> dict[str, Any] | None:
         """Ask the user to fill in a form: names to JSON schemas, as ``{"name": {"type": "string"}}``.
 
-        None where the user declines, or the client cannot show forms.
+        Return what was filled in, which fits the schemas; None where the user declines, where the answer does not fit,
+        or where the client cannot show forms.
         """
         schema: Update = {"type": "object", "properties": {name: dict(field) for name, field in fields.items()}}
         if required:
             schema["required"] = list(required)
-        return await self._elicit(
-            Elicitation("form", {"mode": "form", "message": _checked_text(message), "requestedSchema": schema})
-        )
+        params = {"mode": "form", "message": _checked_text(message), "requestedSchema": schema}
+        answer = await self._elicit(Elicitation("form", params))
+        return None if answer is None else {name: value for name, value in answer.items() if value is not None}
 
     async def ask_url(self, message: str, url: str, *, id: str | None = None) -> bool:
         """Ask the user to go to an address; return whether that was agreed to.
