@@ -172,6 +172,13 @@ async def test_everybody_who_watches_is_asked_and_the_first_answer_counts(versio
     ("answer", "said"),
     [
         ({"action": "accept", "content": {"name": "Ann"}}, "Hello, Ann."),
+        ({"action": "accept", "content": {"name": "Ann", "age": 30, "size": "M"}}, "Hello, Ann."),
+        ({"action": "accept", "content": {"name": "Ann", "age": None}}, "Hello, Ann."),
+        ({"action": "accept", "content": {"name": 5}}, "You did not say."),
+        ({"action": "accept", "content": {"age": 30}}, "You did not say."),
+        ({"action": "accept", "content": {"name": "Ann", "age": -1}}, "You did not say."),
+        ({"action": "accept", "content": {"name": "Ann", "size": "XL"}}, "You did not say."),
+        ({"action": "accept"}, "You did not say."),
         ({"action": "decline"}, "You did not say."),
         ({"action": "cancel"}, "You did not say."),
         ({"action": "maybe", "content": {"name": "Ann"}}, "You did not say."),

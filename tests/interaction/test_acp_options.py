@@ -9,6 +9,7 @@ from tests.support.acp import CWD, Client, Gates, Update, patiently, serving
 
 from holdfast import Agent, Session, Turn
 from holdfast.demo import agent as demo
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -312,3 +313,31 @@ async def in_step(client: Client, session: str) -> tuple[str, str]:
     options = values(answer["configOptions"])
     assert (options["mode"], options["model"]) == (mode, model)
     return mode, model
+
+
+@pytest.mark.requirement("D1")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_group_of_values_has_an_id_besides_its_name(version: int) -> None:
+    agent = Agent("grouped")
+    near, far = {"de": "German"}, {"ja": "Japanese"}
+    agent.option("tongue", name="Tongue", default="de", values={("near", "Languages"): near, ("far", "Languages"): far})
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        await turn.say(str(turn.session.options["tongue"]))
+
+    async with serving(agent) as host:
+        client = await host.client(version)
+        created = await client.ask("session/new", {"cwd": "/project", "mcpServers": []})
+        (option,) = created["configOptions"]
+        groups = [(group["group" if version == 1 else "groupId"], group["name"]) for group in option["options"]]
+        assert groups == [("near", "Languages"), ("far", "Languages")]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"a": "A", "More": {"b": "B"}}, {"Empty": {}, "More": {"a": "A"}}, {("x", "One"): {"a": "A"}, "x": {"b": "B"}}],
+)
+def test_groups_that_are_empty_mixed_or_equal_are_refused(values: Any) -> None:
+    with pytest.raises(UsageError):
+        Agent("grouped").option("odd", name="Odd", default="a", values=values)

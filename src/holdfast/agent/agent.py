@@ -24,8 +24,14 @@ H = TypeVar("H", bound="Callable[..., Any]")
 
 Accepts: TypeAlias = Literal["image", "audio", "resource", "system_prompt", "system_prompt_override"]
 
-Values: TypeAlias = "Mapping[str, str | tuple[str, str] | Mapping[str, str | tuple[str, str]]]"
-"""Value to name, or to name and description; or, for groups, the group's name to such a mapping."""
+Labels: TypeAlias = "Mapping[str, str | tuple[str, str]]"
+"""Value to name, or to name and description."""
+
+Values: TypeAlias = "Mapping[str, str | tuple[str, str] | Labels] | Mapping[tuple[str, str], Labels]"
+"""`Labels`; or, for groups, the group's name, or its id and name, to its labels.
+
+The id of a group that has only a name is its name.
+"""
 
 
 class Command(NamedTuple):
@@ -218,13 +224,26 @@ def is_command_name(name: str) -> str:
 
 
 def _choices(values: Values) -> tuple[Choice, ...] | tuple[ChoiceGroup, ...]:
-    groups = {name: group for name, group in values.items() if not isinstance(group, str | tuple)}
-    if len(groups) == len(values) and values:
-        return tuple(ChoiceGroup(name, name, _flat(group)) for name, group in groups.items())
-    return _flat({value: label for value, label in values.items() if isinstance(label, str | tuple)})
+    labels = {key: label for key, label in values.items() if isinstance(label, str | tuple)}
+    if len(labels) == len(values):
+        return _flat({value: label for value, label in labels.items() if isinstance(value, str)})
+    if labels:
+        raise UsageError("the values of an option are all in groups, or none of them is")
+    groups = tuple(_group(key, group) for key, group in values.items() if not isinstance(group, str | tuple))
+    if len({group.id for group in groups}) < len(groups):
+        raise UsageError("each group of values needs an id of its own")
+    return groups
 
 
-def _flat(values: Mapping[str, str | tuple[str, str]]) -> tuple[Choice, ...]:
+def _group(key: str | tuple[str, str], values: Labels) -> ChoiceGroup:
+    """Create a group of values. It is named by its key, or has an id besides its name: ``("eu", "Europe")``."""
+    id_, name = (key, key) if isinstance(key, str) else key
+    if not values:
+        raise UsageError(f"the group {name!r} has no values")
+    return ChoiceGroup(id_, name, _flat(values))
+
+
+def _flat(values: Labels) -> tuple[Choice, ...]:
     return tuple(
         Choice(value, label) if isinstance(label, str) else Choice(value, *label) for value, label in values.items()
     )

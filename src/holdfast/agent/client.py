@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from base64 import b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import UsageError
+from holdfast.errors import RemoteError, UsageError
+from holdfast.model import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from holdfast.agent.tools import ToolCall
     from holdfast.engine import LiveTurn, SessionClient
-    from holdfast.model import ClientInfo
+    from holdfast.model import ClientInfo, Update
     from holdfast.workspace import Workspace
 
 
@@ -42,18 +47,50 @@ class ClientServices:
         self._need("write")
         await self._call("fs/write_text_file", {"path": self._inside(path), "content": text})
 
-    async def run(self, *command: str, cwd: str | None = None, limit: int = 1 << 20) -> tuple[int | None, str]:
-        """Run a command in a terminal of the editor; give its exit status and output."""
+    async def run(
+        self, *command: str, cwd: str | None = None, limit: int = 1 << 20, call: ToolCall | None = None
+    ) -> tuple[int | None, str]:
+        """Run a command in a terminal of the editor; return its exit status and output.
+
+        With a `call`, that tool call shows the terminal while it runs, and its output for ever. The command is killed
+        when the turn is cancelled.
+        """
         self._need("terminal")
-        params: dict[str, Any] = {"command": command[0], "args": list(command[1:]), "outputByteLimit": limit}
-        params["cwd"] = self._inside(cwd or ".")
-        terminal = {"terminalId": (await self._call("terminal/create", params))["terminalId"]}
+        inside = self._inside(cwd or ".")
+        params = {"command": command[0], "args": list(command[1:]), "cwd": inside, "outputByteLimit": limit}
+        own_id: str = (await self._call("terminal/create", params))["terminalId"]
+        shown = None if call is None else await self._show_terminal(call, own_id, " ".join(command), inside)
+        ended: dict[str, Any] = {}
         try:
-            ended = await self._call("terminal/wait_for_exit", terminal)
-            output = await self._call("terminal/output", terminal)
+            ended = await self._wait_for_exit(own_id)
         finally:
-            await self._call("terminal/release", terminal)
-        return ended.get("exitCode"), output["output"]
+            output = await self._release(own_id)
+            if call is not None and self._turn.running:
+                call.emit({"sessionUpdate": "terminal_update", "terminalId": shown, **_terminal_end(output, ended)})
+        return ended.get("exitCode"), output
+
+    async def _wait_for_exit(self, own_id: str) -> dict[str, Any]:
+        try:
+            return await self._call("terminal/wait_for_exit", {"terminalId": own_id})
+        except asyncio.CancelledError:
+            with suppress(RemoteError):  # it may have ended just now
+                await self._call("terminal/kill", {"terminalId": own_id})
+            raise
+
+    async def _release(self, own_id: str) -> str:
+        """Release a terminal; return what was printed in it."""
+        try:
+            return (await self._call("terminal/output", {"terminalId": own_id}))["output"]
+        finally:
+            await self._call("terminal/release", {"terminalId": own_id})
+
+    async def _show_terminal(self, call: ToolCall, own_id: str, command: str, cwd: str) -> str:
+        """Show a terminal of the client's in a tool call; return its id in the history, where ids are ours."""
+        terminal_id = new_id("term")
+        self._client.embed_terminal(terminal_id, own_id)
+        call.emit({"sessionUpdate": "terminal_update", "terminalId": terminal_id, "command": command, "cwd": cwd})
+        await call.add_terminal(terminal_id)
+        return terminal_id
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Send the client a request of one's own, as ``_mine/mood``; return its result, or raise `RemoteError`."""
@@ -80,3 +117,9 @@ class ClientServices:
     def _need(self, service: str) -> None:
         if service not in self.offers:
             raise UsageError(f"this client does not offer {service}; look at `turn.client.offers` first")
+
+
+def _terminal_end(output: str, ended: dict[str, Any]) -> Update:
+    """Return what a terminal printed and how its command ended, as members of a terminal."""
+    status = {name: ended[name] for name in ("exitCode", "signal") if ended.get(name) is not None}
+    return {"output": {"data": b64encode(output.encode(errors="replace")).decode()}, "exitStatus": status}

@@ -41,7 +41,13 @@ class Finished(NamedTuple):
 
 
 async def run_in_terminal(
-    call: ToolCall, command: tuple[str, ...], cwd: str, env: Mapping[str, str] | None, limit: int
+    call: ToolCall,
+    command: tuple[str, ...],
+    cwd: str,
+    env: Mapping[str, str] | None,
+    limit: int,
+    *,
+    cancellable: bool = False,
 ) -> Finished:
     """Run a command, show it in a tool call, and wait for its end."""
     terminal = new_id("term")
@@ -71,10 +77,17 @@ async def run_in_terminal(
         data = b64encode(chunk).decode()
         call.emit({"sessionUpdate": "terminal_output_chunk", "terminalId": terminal, "data": data})
 
+    def stop() -> None:
+        child.terminate()
+        asyncio.get_running_loop().call_later(KILL_AFTER, child.kill)
+
     child = start(command, cwd=cwd, env=env, stdin=False, stderr=False)
     output = open_input(child.stdout, read)
-    call.emit(said(command=" ".join(command), cwd=cwd))
+    controls: Update = {"capabilities": {"cancel": {}}} if cancellable else {}
+    call.emit(said(command=" ".join(command), cwd=cwd, **controls))
     await call.add_terminal(terminal)
+    if cancellable:
+        call.offer_cancel(terminal, stop)
     try:
         output.resume()
         await ended.wait()
@@ -89,7 +102,8 @@ async def run_in_terminal(
         if left_out:
             last = b"".join(kept)[-min(left_out, LAST_BYTES) :]
             show(b"\n[... %d bytes are not shown ...]\n" % (left_out - len(last)) + last)
-        call.emit(said(exitStatus=_exit_status(child.returncode)))
+        call.withdraw_cancel(terminal)
+        call.emit(said(exitStatus=_exit_status(child.returncode), **dict.fromkeys(controls)))
     assert child.returncode is not None
     return Finished(child.returncode, b"".join(kept)[-limit:])
 

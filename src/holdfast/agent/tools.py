@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from holdfast.agent.diffs import diff_content
 from holdfast.agent.terminals import Finished, run_in_terminal
+from holdfast.errors import UsageError
 from holdfast.model import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from holdfast.agent.turn import Turn
@@ -35,11 +37,17 @@ class ToolCall:
         name: str | None,
         *,
         pending: bool,
+        cancellable: bool = False,
     ) -> None:
         self.id = new_id("call")
         self.title = title
         self.is_empty = True
         """Whether it shows nothing yet."""
+        self.cancelled = False
+        """Whether the user has cancelled it, and not the whole turn."""
+        self._cancellable = cancellable
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
         self._turn = turn
         self._status = ""
         self._first: Update = {"title": title, "kind": kind, "status": "pending" if pending else "in_progress"}
@@ -75,20 +83,27 @@ class ToolCall:
 
     async def content(self, block: Mapping[str, Any]) -> None:
         """Add a content block to what it shows."""
-        await self._add({"type": "content", "content": block})
+        await self._add({"type": "content", "content": checked_block(block)})
 
     async def diff(self, path: str, old: str | None, new: str) -> None:
         """Show a change of a file by its old text (None: there was no file) and its new text."""
         await self._add(diff_content(self._turn.absolute(path), old, new))
 
     async def terminal(
-        self, *command: str, cwd: str | None = None, env: Mapping[str, str] | None = None, limit: int = 1 << 20
+        self,
+        *command: str,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        limit: int = 1 << 20,
+        cancellable: bool = False,
     ) -> Finished:
         """Run a command and show its output as it comes. It is killed, whatever it started too, with the turn.
 
-        Gives its exit status and the last `limit` bytes of its output. Of a long output the middle is not shown.
+        Return its exit status and the last `limit` bytes of its output. Of a long output the middle is not shown. One
+        that is `cancellable` can be stopped by the user alone (version 2 clients); this returns then.
         """
-        return await run_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
+        cwd = self._turn.absolute(cwd or ".")
+        return await run_in_terminal(self, command, cwd, env, limit, cancellable=cancellable)
 
     async def output(self, value: object) -> None:
         """Say what the tool gave, as the tool gave it."""
@@ -101,11 +116,11 @@ class ToolCall:
 
     def update(self, members: Update) -> None:
         """Change what is known of it; the newest protocol version's names."""
-        self._turn.emit({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
+        self._turn.emit_beside({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
 
     async def _add(self, item: Update) -> None:
         self.is_empty = False
-        self._turn.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
+        self._turn.emit_beside({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
         await self._turn.give_way()
 
     async def add_terminal(self, terminal_id: str) -> None:
@@ -114,26 +129,56 @@ class ToolCall:
 
     def emit(self, update: Update) -> None:
         """Say something else in the same turn."""
-        self._turn.emit(update)
+        self._turn.emit_beside(update)
 
     def start(self) -> Self:
         """Show that it began."""
+        self._turn.end_messages()
         self.update(self._first)
         return self
 
     def close(self, status: str) -> None:
         """Show that it ended."""
-        self.update({"status": self._status or status})
+        self._turn.end_messages()
+        controls = {"capabilities": None} if self._cancellable else {}
+        self.update({"status": self._status or status, **controls})
+
+    def offer_cancel(self, terminal_id: str, cancel: Callable[[], None]) -> None:
+        """Let clients stop a terminal by itself."""
+        self._turn.offer_cancel(terminal_id, cancel)
+
+    def withdraw_cancel(self, terminal_id: str) -> None:
+        """Let clients stop it no longer."""
+        self._turn.withdraw_cancel(terminal_id)
+
+    def cancel(self) -> None:
+        """Cancel what is done in its ``async with`` block, and nothing else of the turn."""
+        if self._task is not None and not self.cancelled:
+            self.cancelled = True
+            self._task.cancel()
 
     async def __aenter__(self) -> Self:
+        self._task = asyncio.current_task()
+        if self._cancellable and self._task is not None:
+            self._cancelling = self._task.cancelling()
+            self._first["capabilities"] = {"cancel": {}}
+            self._turn.offer_cancel(self.id, self.cancel)
         return self.start()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._turn.is_over:
-            return
-        if kind is None:
-            self.close("completed")
-        else:
-            self.close("cancelled" if issubclass(kind, asyncio.CancelledError) else "failed")
+    ) -> bool | None:
+        self._turn.withdraw_cancel(self.id)
+        was_cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        # As `asyncio.timeout` does: a cancellation of the whole turn at the same time goes on.
+        only_this = self.cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
+        if not self._turn.is_over:
+            self.close("completed" if kind is None else "cancelled" if was_cancelled else "failed")
+        return True if was_cancelled and only_this else None
+
+
+def checked_block(block: Mapping[str, Any]) -> Update:
+    """Return a content block as a dict; raise `UsageError` for what is no mapping. What is in it is checked later."""
+    if not isinstance(block, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+        raise UsageError(f"a content block must be a mapping, not {type(cast('object', block)).__name__}")
+    return dict(block)

@@ -5,13 +5,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.agent.tools import ToolCall
-from holdfast.model import ALLOW_OR_REJECT, Elicitation, ElicitationAnswer, Permission, new_id, text_event
+from holdfast.agent.messages import Message, OpenMessages
+from holdfast.agent.tools import ToolCall, checked_block
+from holdfast.errors import UsageError
+from holdfast.model import (
+    ALLOW_OR_REJECT,
+    Elicitation,
+    ElicitationAnswer,
+    Permission,
+    checked_event,
+    checked_stop_reason,
+    new_id,
+    text_event,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from holdfast.agent.client import ClientServices
+    from holdfast.agent.messages import MessageKind
     from holdfast.agent.session import Session
     from holdfast.engine import LiveTurn
     from holdfast.mcp import ToolResult
@@ -34,13 +46,17 @@ class Turn:
         """What the editor does for the agent (its files, its terminals), or None where it does nothing."""
         self.stop_reason: StopReason | None = None
         self._turn = turn
-        self._message = ""
-        self._message_kind = ""
+        self._messages = OpenMessages()
 
     @property
     def prompt(self) -> Sequence[Update]:
         """The prompt's content blocks."""
         return self._turn.prompt
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of the prompt: what the client sent beside it, empty where that is nothing."""
+        return self._turn.meta or {}
 
     @property
     def files(self) -> Files:
@@ -60,30 +76,41 @@ class Turn:
     # Saying
 
     async def say(self, text: str) -> None:
-        """Say something. Text said in a row is one message, however small the pieces."""
-        self._say("agent_message_chunk", text)
+        """Say something; raise `UsageError` for what is no string.
+
+        Text said in a row is one message, however small the pieces. The next one begins after a tool call was opened
+        or closed, a plan was shown or a thought was thought. What other tasks do meanwhile, as a tool that runs beside,
+        does not cut it; tasks that talk at the same time each use a `message` of their own.
+        """
+        event = text_event("agent_message_chunk", self._messages.add_to("agent_message"), text)
+        if event.plain_text:
+            self._turn.emit(event)
         if self._turn.congested:
             await self._turn.drain()
 
     async def think(self, text: str) -> None:
-        """Think aloud. Shown as thought, not as answer."""
-        self._say("agent_thought_chunk", text)
+        """Think aloud. Shown as thought, not as answer; pieces in a row are one thought, as with `say`."""
+        event = text_event("agent_thought_chunk", self._messages.add_to("agent_thought"), text)
+        if event.plain_text:
+            self._turn.emit(event)
         if self._turn.congested:
             await self._turn.drain()
 
+    def message(self, *, thought: bool = False) -> Message:
+        """Begin a message by hand: ``async with turn.message() as message: await message.say("…")``."""
+        return Message(self, "agent_thought" if thought else "agent_message")
+
     async def rewrite(self, text: str) -> None:
-        """Replace all that was said in a row so far by something else. Not every client can show it."""
-        if self._message_kind != "agent_message_chunk":
-            self._message, self._message_kind = new_id("msg"), "agent_message_chunk"
-        content = [{"type": "text", "text": text}]
-        self._emit({"sessionUpdate": "agent_message", "messageId": self._message, "content": content})
+        """Replace all that was said in a row so far by something else. Version 1 clients keep what they were shown."""
+        self.replace_message("agent_message", self._messages.add_to("agent_message"), text)
+
+    async def rethink(self, text: str) -> None:
+        """Replace all that was thought in a row so far, or think something whole."""
+        self.replace_message("agent_thought", self._messages.add_to("agent_thought"), text)
 
     async def show(self, block: Mapping[str, Any]) -> None:
         """Say a content block that is not text, as an image."""
-        if self._message_kind != "agent_message_chunk":
-            self._message, self._message_kind = new_id("msg"), "agent_message_chunk"
-        self._emit({"sessionUpdate": "agent_message_chunk", "messageId": self._message, "content": dict(block)})
-        await self.give_way()
+        await self.show_block("agent_message", self._messages.add_to("agent_message"), block)
 
     def tool(
         self,
@@ -94,13 +121,15 @@ class Turn:
         locations: Sequence[str | tuple[str, int]] = (),
         name: str | None = None,
         pending: bool = False,
+        cancellable: bool = False,
     ) -> ToolCall:
         """Use a tool, visibly: ``async with turn.tool("Read file", kind="read") as call``.
 
         `name` is what programs call the tool. One that is `pending` waits for something, as the user's permission,
-        until `call.begin()`.
+        until `call.begin()`. One that is `cancellable` can be cancelled by the user alone (version 2 clients): the
+        ``async with`` block is cancelled then, the turn goes on behind it, and `call.cancelled` is true.
         """
-        return ToolCall(self, title, kind, input, locations, name, pending=pending)
+        return ToolCall(self, title, kind, input, locations, name, pending=pending, cancellable=cancellable)
 
     async def call_tool(
         self,
@@ -128,6 +157,35 @@ class Turn:
         listed = [{"content": it[0], "status": it[1], "priority": it[2]} for it in full]
         self.emit({"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": id, "entries": listed}})
 
+    async def plan_markdown(self, text: str, *, id: str = "plan") -> None:
+        """Show the plan, whole, as a Markdown text. Version 1 clients are shown it as the only entry of a plan."""
+        self.emit({"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": id, "content": text}})
+
+    async def compaction(self, summary: str) -> None:
+        """Tell that what was said so far has become this summary for the model. The user's history stays as it is.
+
+        Version 1 clients are told if they asked for it.
+        """
+        content = [{"type": "text", "text": summary}]
+        update: Update = {"compactionId": new_id("compaction"), "status": "completed", "summary": content}
+        self.emit({"sessionUpdate": "compaction_update", **update})
+
+    async def subagent(
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        state: Literal["running", "idle"] | None = None,
+    ) -> None:
+        """Tell of another session that this one has started, and again when something of that changes.
+
+        The protocol calls this unstable; version 1 clients are told if they asked for it.
+        """
+        about = {"title": title, "description": description, "state": None if state is None else {"state": state}}
+        known = {name: value for name, value in about.items() if value is not None}
+        self.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known})
+
     async def usage(self, used: int, size: int, *, cost: float | None = None, currency: str = "USD") -> None:
         """Tell how much of the model's context is used, and what it has cost."""
         update: Update = {"sessionUpdate": "usage_update", "used": used, "size": size}
@@ -143,8 +201,8 @@ class Turn:
         self._emit(update if description is None else {**update, "description": description})
 
     def stop(self, reason: StopReason) -> None:
-        """Say why the turn ends when it does, where it is not because all was said."""
-        self.stop_reason = reason
+        """Set why the turn ends, where it is not because all was said; raise `UsageError` for an unknown reason."""
+        self.stop_reason = checked_stop_reason(reason)
 
     async def keep(self, data: Any) -> None:
         """Keep a private entry: a JSON value that belongs to the history, and that no client is shown.
@@ -176,8 +234,10 @@ class Turn:
 
         Only an option whose `kind` begins with ``allow`` is an approval.
         """
+        if not options or len({option.id for option in options}) < len(options):
+            raise UsageError("a question needs options to choose from, each with an id of its own")
         about: Update = {"toolCallId": call.id} if call else {}
-        permission = Permission(question, about, tuple(options), subject=remember or question)
+        permission = Permission(_checked_text(question), about, tuple(options), subject=remember or question)
         return permission.chosen(await self._turn.ask(permission))
 
     async def ask(
@@ -185,17 +245,30 @@ class Turn:
     ) -> dict[str, Any] | None:
         """Ask the user to fill in a form: names to JSON schemas, as ``{"name": {"type": "string"}}``.
 
-        None where the user declines, or the client cannot show forms.
+        Return what was filled in, which fits the schemas; None where the user declines, where the answer does not fit,
+        or where the client cannot show forms.
         """
-        schema: Update = {"type": "object", "properties": dict(fields)}
+        schema: Update = {"type": "object", "properties": {name: dict(field) for name, field in fields.items()}}
         if required:
             schema["required"] = list(required)
-        return await self._elicit(Elicitation("form", {"mode": "form", "message": message, "requestedSchema": schema}))
+        params = {"mode": "form", "message": _checked_text(message), "requestedSchema": schema}
+        answer = await self._elicit(Elicitation("form", params))
+        return None if answer is None else {name: value for name, value in answer.items() if value is not None}
 
-    async def ask_url(self, message: str, url: str) -> bool:
-        """Ask the user to go to an address; say whether that was agreed to."""
-        params = {"mode": "url", "message": message, "url": url, "elicitationId": new_id("elicit")}
+    async def ask_url(self, message: str, url: str, *, id: str | None = None) -> bool:
+        """Ask the user to go to an address; return whether that was agreed to.
+
+        With an `id`, call `complete_url` when the user is done there, so that the client can take the question away.
+        """
+        params = {"mode": "url", "message": _checked_text(message), "url": url, "elicitationId": id or new_id("elicit")}
         return await self._elicit(Elicitation("url", params)) is not None
+
+    async def complete_url(self, id: str) -> None:
+        """Tell the clients that what `ask_url` asked for under this id is done."""
+        await self._turn.shown()
+        for attachment in self._turn.session.attachments:
+            if "url" in attachment.client.elicitation:
+                attachment.client.notify("elicitation/complete", {"elicitationId": id})
 
     async def _elicit(self, question: Elicitation) -> dict[str, Any] | None:
         answer = await self._turn.ask(question)
@@ -219,9 +292,39 @@ class Turn:
         return path if os.path.isabs(path) else os.path.normpath(os.path.join(self.session.cwd, path))  # noqa: PTH117, PTH118
 
     def emit(self, update: Update) -> None:
-        """Say anything; what is said next is a new message."""
-        self._message_kind = ""
+        """Emit any update, named as in the newest protocol version; what is said next is a new message."""
+        self._messages.end()
         self._emit(update)
+
+    def emit_beside(self, update: Update) -> None:
+        """Emit an update that does not end the message which is being said."""
+        self._emit(update)
+
+    def offer_cancel(self, id: str, cancel: Callable[[], None]) -> None:
+        """Let clients cancel a tool call or a terminal by itself."""
+        self._turn.cancels[id] = cancel
+
+    def withdraw_cancel(self, id: str) -> None:
+        """Let clients cancel it no longer."""
+        self._turn.cancels.pop(id, None)
+
+    def end_messages(self) -> None:
+        """Let the next text begin a new message."""
+        self._messages.end()
+
+    async def say_event(self, event: Event) -> None:
+        """Emit a piece of a message."""
+        self._turn.emit(event)
+        await self.give_way()
+
+    async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any]) -> None:
+        """Add a content block to a message."""
+        self._emit({"sessionUpdate": f"{kind}_chunk", "messageId": message_id, "content": checked_block(block)})
+        await self.give_way()
+
+    def replace_message(self, kind: MessageKind, message_id: str, text: str) -> None:
+        """Replace all of a message by a text."""
+        self._emit({"sessionUpdate": kind, "messageId": message_id, "content": [{"type": "text", "text": text}]})
 
     async def give_way(self) -> None:
         """Wait while everybody who watches is behind."""
@@ -229,11 +332,11 @@ class Turn:
             await self._turn.drain()
 
     def _emit(self, update: Update) -> None:
-        self._turn.emit_update(update)
+        self._turn.emit(checked_event(update))
 
-    def _say(self, kind: str, text: str) -> None:
-        if kind != self._message_kind:
-            self._message, self._message_kind = new_id("msg"), kind
-        if text:
-            event: Event = text_event(kind, self._message, text)
-            self._turn.emit(event)
+
+def _checked_text(text: str) -> str:
+    """Return a question as it is; raise `UsageError` where it is no text."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (what agent code says is unknown)
+        raise UsageError(f"a question must be a string, not {type(text).__name__}")
+    return text

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.model import ElicitationAnswer, Permission
+from holdfast.model import ElicitationAnswer, Permission, form_fits
 
 if TYPE_CHECKING:
     from holdfast.engine.attachment import Attachment
@@ -127,4 +127,7 @@ class _Ask:
 def _is_valid(question: Question, answer: Answer) -> bool:
     if isinstance(question, Permission):
         return question.chosen(answer) is not None
-    return isinstance(answer, ElicitationAnswer)
+    if not isinstance(answer, ElicitationAnswer):
+        return False
+    is_filled_form = question.mode == "form" and answer.action == "accept"
+    return not is_filled_form or form_fits(question.params.get("requestedSchema"), answer.content)

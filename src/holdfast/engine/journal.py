@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.engine.session import LiveSession
-    from holdfast.model import SessionState, Update
+    from holdfast.model import Entry, SessionState, Update
     from holdfast.store import Claim, Record, Store, TurnLog, UnsealedTurn
 
 log = logging.getLogger(__name__)
@@ -283,10 +283,17 @@ def closing_events(history: History, *, status: str, whole: bool) -> list[Event]
     for entry in history:
         began_here = whole or "status" in entry.members or "title" in entry.members
         if entry.entity == "tool_call_update" and began_here and entry.members.get("status") not in FINAL_STATUSES:
-            events.append(event_from({"sessionUpdate": "tool_call_update", "toolCallId": entry.key, "status": status}))
+            update: Update = {"sessionUpdate": "tool_call_update", "toolCallId": entry.key, "status": status}
+            events.append(event_from(update | _without_controls(entry)))
         elif entry.entity == "terminal_update" and not isinstance(entry.members.get("exitStatus"), dict):
-            events.append(event_from({"sessionUpdate": "terminal_update", "terminalId": entry.key, "exitStatus": {}}))
+            update = {"sessionUpdate": "terminal_update", "terminalId": entry.key, "exitStatus": {}}
+            events.append(event_from(update | _without_controls(entry)))
     return events
+
+
+def _without_controls(entry: Entry) -> Update:
+    """Return the members that say that nothing of an entry can be cancelled any more."""
+    return {} if entry.members.get("capabilities") is None else {"capabilities": None}
 
 
 def end_mark(end: TurnEnd) -> list[Event]:

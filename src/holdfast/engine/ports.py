@@ -200,6 +200,10 @@ class SessionClient(ConnectedClient, Protocol):
         """Show what happened, in order."""
         ...
 
+    def embed_terminal(self, terminal_id: str, own_id: str) -> None:
+        """Let it show a terminal of its own, `own_id`, where a tool call shows the terminal `terminal_id`."""
+        ...
+
     def can_answer(self, question: Question) -> bool:
         """Whether it can put this question to its user."""
         ...

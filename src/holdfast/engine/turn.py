@@ -28,7 +28,7 @@ from holdfast.model.kinds import REMEMBERED
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.engine.log import OpenLog
     from holdfast.engine.ports import SessionClient
@@ -68,6 +68,8 @@ class LiveTurn:
         """The directories the turn may work in, the working directory first."""
         self.meta = meta
         """The `_meta` of the prompt."""
+        self.cancels: dict[str, Callable[[], None]] = {}
+        """What a client may cancel by itself, by the id of the tool call or terminal, and what cancels it."""
         self.message_id = new_id("msg")
         self.context = copy_context()
         """Where it was asked for; its work is done there, so that what travels with the prompt is at hand."""

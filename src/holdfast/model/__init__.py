@@ -18,6 +18,7 @@ from holdfast.model.asks import (
 from holdfast.model.checks import check_update, checked_event, checked_stop_reason
 from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_prompt
 from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
+from holdfast.model.forms import form_fits
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
@@ -89,6 +90,7 @@ __all__ = [
     "checked_value",
     "event_from",
     "forked",
+    "form_fits",
     "in_one_line",
     "is_object",
     "latest",

@@ -79,7 +79,7 @@ def text_event(kind: str, key: str, text: str) -> Event:
     """Return the event of a chunk of plain text; raise `UsageError` where `text` is no string."""
     if type(text) is not str:
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (what agent code says is unknown)
-            raise UsageError(f"text must be a string, not {type(text).__name__}")
+            raise UsageError(f"text must be a string, not {type(text).__name__}; {_advice_for(text)}")
         text = str.__str__(text)
     try:
         body = _encode(_TextChunk(kind, key, _Text(text)))
@@ -87,6 +87,17 @@ def text_event(kind: str, key: str, text: str) -> Event:
         text = without_lone_surrogates(text)
         body = _encode(_TextChunk(kind, key, _Text(text)))
     return Event(kind, key, body, text)
+
+
+def _advice_for(value: object) -> str:
+    """Return how to make text of what agent code gave instead, as the chunks of a model library can be."""
+    if isinstance(value, bytes | bytearray):
+        return "decode it first"
+    if isinstance(value, list | tuple):
+        return "give the text of its parts, one after the other"
+    if hasattr(value, "text") or hasattr(value, "content"):
+        return f"give the text inside it, as `chunk.{'text' if hasattr(value, 'text') else 'content'}`"
+    return "give its `str()` if that is what the user should read"
 
 
 def event_from(update: Update, body: bytes | None = None) -> Event:

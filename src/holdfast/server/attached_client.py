@@ -53,6 +53,10 @@ class Lowering(Protocol):
         """Do not repeat this message to the client that has just said it."""
         ...
 
+    def embed_terminal(self, terminal_id: str, own_id: str) -> None:
+        """Show the client's own terminal `own_id` where a tool call shows `terminal_id`."""
+        ...
+
     @property
     def has_more(self) -> bool:
         """Whether something was held back, to be said by `rest` in a moment."""
@@ -179,6 +183,10 @@ class AttachedClient:
     def show_as_past(self, updates: Sequence[Update]) -> None:
         """Send updates as if they were stored: as a replay would."""
         self._peer.send_block(*self.lowering.past(as_past(updates)))
+
+    def embed_terminal(self, terminal_id: str, own_id: str) -> None:
+        """Let it show a terminal of its own where a tool call shows `terminal_id`."""
+        self.lowering.embed_terminal(terminal_id, own_id)
 
     # Asking
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from holdfast.peer import Routes
     from holdfast.server.connection import ClientConnection
 
+STOP_REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
+"""All reasons that version 1 has words for; a turn that ended for another one has simply ended."""
+
 
 class Version1(Dialect):
     """One version 1 client."""
@@ -102,4 +105,4 @@ class Version1(Dialect):
             end = await turn.wait_for_end()
         if end.reason == "error":
             raise turn.refusal or InternalError(end.error or "The turn failed")
-        return {"stopReason": end.reason}
+        return {"stopReason": end.reason if end.reason in STOP_REASONS else "end_turn"}

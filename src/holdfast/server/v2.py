@@ -11,7 +11,7 @@ from holdfast.surface import shapes
 from holdfast.surface.v2 import initialize
 from holdfast.surface.v2.asks import Questions
 from holdfast.surface.v2.lower import Lowering, lower_commands, lower_options
-from holdfast.surface.v2.shapes import ResumeSession
+from holdfast.surface.v2.shapes import CancelTerminal, CancelToolCall, ResumeSession
 
 if TYPE_CHECKING:
     from holdfast.engine import LiveSession
@@ -41,8 +41,8 @@ class Version2(Dialect):
         routes.request("auth/login", self._log_in, shapes.Login)
         routes.request("session/resume", self._resume, ResumeSession)
         routes.request("auth/logout", self._log_out, shapes.Params)
-        routes.request("tool_call/cancel", self._refuse_cancel, shapes.Params)
-        routes.request("terminal/cancel", self._refuse_cancel, shapes.Params)
+        routes.request("tool_call/cancel", self._cancel_tool_call, CancelToolCall)
+        routes.request("terminal/cancel", self._cancel_terminal, CancelTerminal)
         return routes
 
     def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:  # noqa: ARG002
@@ -98,8 +98,21 @@ class Version2(Dialect):
                 raise
             return {"messageId": await turn.accepted}
 
-    async def _refuse_cancel(self, _: shapes.Params) -> None:
-        raise InvalidParams("It cannot be cancelled by itself, and does not say it can; cancel the session's turn")
+    async def _cancel_tool_call(self, params: CancelToolCall) -> Update:
+        """Cancel one tool call; its last update tells when it has stopped (C5)."""
+        return await self._cancel_one(params.session_id, params.tool_call_id)
+
+    async def _cancel_terminal(self, params: CancelTerminal) -> Update:
+        """Stop the command in one terminal."""
+        return await self._cancel_one(params.session_id, params.terminal_id)
+
+    async def _cancel_one(self, session_id: str, id_: str) -> Update:
+        turn = (await self._session(session_id)).turn
+        cancel = None if turn is None or not turn.running else turn.cancels.get(id_)
+        if cancel is None:
+            raise InvalidParams(f"Nothing called {id_[:100]} can be cancelled by itself; cancel the session's turn")
+        cancel()
+        return {}
 
 
 def state_update(session: LiveSession) -> Update:

@@ -28,12 +28,6 @@ NOT_SERVED = {"initialize", "providers/list", "providers/set", "providers/disabl
 OURS = {1: {"session/set_model"}, 2: {"session/load"}}
 """Methods that a schema had once: real clients of version 1 still set models (D4), version 2 had a load (B9)."""
 
-IGNORED = {
-    "tool_call/cancel": {"sessionId", "toolCallId"},
-    "terminal/cancel": {"sessionId", "terminalId"},
-}
-"""What is not read: an agent of ours offers no tool call or terminal to be cancelled."""
-
 TOLERATED = {
     1: {"session/new": {"mcpServers"}, "session/load": {"mcpServers"}},  # B2
     2: {"session/set_config_option": {"type"}},  # D5
@@ -127,13 +121,11 @@ def test_every_method_of_the_schema_is_served_or_known_not_to_be(version: int, s
     assert shapes.keys() - OURS[version] == methods - NOT_SERVED
 
 
-def test_every_parameter_of_the_schema_is_read_or_known_to_be_ignored(
-    version: int, shapes: dict[str, type[Any]]
-) -> None:
+def test_every_parameter_of_the_schema_is_read(version: int, shapes: dict[str, type[Any]]) -> None:
     for method, shape in shapes.items():
         schema = official(version, method)
         if schema is not None:
-            assert fields(shape).keys() == properties(schema).keys() - IGNORED.get(method, set()), method
+            assert fields(shape).keys() == properties(schema).keys(), method
 
 
 @pytest.mark.requirement("B2", "D5")
@@ -142,7 +134,7 @@ def test_what_the_schema_requires_is_required_and_nothing_else(version: int, sha
         schema = official(version, method)
         if schema is not None:
             ours = {name for name, it in fields(shape).items() if it.required}
-            spared = IGNORED.get(method, set()) | TOLERATED[version].get(method, set())
+            spared = TOLERATED[version].get(method, set())
             assert ours == required(schema) - spared, method
 
 
@@ -158,5 +150,5 @@ def test_initialize_reads_its_version_and_the_capabilities_and_nothing_else(vers
 def test_what_may_be_null_in_the_schema_may_be_null(version: int, shapes: dict[str, type[Any]]) -> None:
     for method, shape in shapes.items():
         for name, it in properties(official(version, method) or {}).items():
-            if may_be_null(it) and name not in IGNORED.get(method, set()):
+            if may_be_null(it):
                 assert takes_null(fields(shape)[name]), f"{name} of {method}"

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from holdfast.model import Update
 
+_CAPABILITIES = {"plan_update": "plan", "subagent_update": "subagents"}
+"""By kind of update, the capability of clients that understand it; both are unstable."""
+
 
 class Client:
     """The capabilities of one client, as questions."""
@@ -36,6 +39,8 @@ class Client:
             return isinstance(self._session.get("notices"), dict)
         if kind in ("compaction_update", "compaction_summary_chunk"):
             return isinstance(self._session.get("compaction"), dict)
+        if kind in _CAPABILITIES:
+            return isinstance(self.capabilities.get(_CAPABILITIES[kind]), dict)
         return False
 
 

@@ -5,7 +5,9 @@
   content, so each addition says all of it again, once per batch of events. `cancelled` is `failed`, `paused` is
   `in_progress`; a diff needs the old and the new text.
 - A terminal of the agent's becomes text in its tool call.
-- The plan becomes `plan`; version 1 has one, and knows no cancelled entries.
+- A terminal of the client's own is shown as that while it runs.
+- The plan becomes `plan`; version 1 has one, and knows no cancelled entries. One in Markdown becomes its only entry,
+  unless the client asked for such plans.
 - Options become `config_option_update`, switches only for clients that know them, and the mode `current_mode_update`.
 - Notices and compactions are said to clients that asked for them. What else version 1 has no words for is left out.
 """
@@ -88,6 +90,7 @@ class Lowering:
         self._calls: dict[str, _Call] = {}
         self._ended_calls: dict[str, None] = {}  # the latest: one that is spoken of again is no new one
         self._terminals: dict[str, bytes] = {}
+        self._embedded: dict[str, str] = {}  # terminals of the client's own that tool calls show
         self._dirty: dict[str, None] = {}
         self._messages: set[str] = set()
         self._quiet: set[str] = set()
@@ -96,6 +99,10 @@ class Lowering:
     def quiet(self, message_id: str) -> None:
         """Do not repeat to the client what it has just said itself (C2)."""
         self._quiet.add(message_id)
+
+    def embed_terminal(self, terminal_id: str, own_id: str) -> None:
+        """Show the client's own terminal `own_id` where a tool call shows `terminal_id` (C11)."""
+        self._embedded[terminal_id] = own_id
 
     def live(self, events: Sequence[Event]) -> bytes:
         """Say what happened."""
@@ -111,6 +118,7 @@ class Lowering:
         if over:
             self._calls.clear()  # a turn that has ended changes nothing any more
             self._terminals.clear()
+            self._embedded.clear()
         return self._lines(said)
 
     @property
@@ -164,6 +172,9 @@ class Lowering:
         elif kind == "plan_update" and update["plan"].get("type") == "items":
             entries = [it for it in update["plan"].get("entries") or () if it.get("status") != "cancelled"]
             yield {**_without(update, "plan"), "sessionUpdate": "plan", "entries": entries}
+        elif kind == "plan_update" and update["plan"].get("type") == "markdown" and not self._client.wants(kind):
+            entry = {"content": update["plan"].get("content"), "status": "in_progress", "priority": "medium"}
+            yield {**_without(update, "plan"), "sessionUpdate": "plan", "entries": [entry]}
         elif kind == "plan_removed":
             yield {**_without(update, "planId"), "sessionUpdate": "plan", "entries": []}
         elif kind == "config_option_update":
@@ -234,7 +245,7 @@ class Lowering:
             before = self._terminals.get(key, b"") if "data" in update else b""
             self._terminals[key] = (before + b64decode(data))[-TERMINAL_BYTES:]
         for call_key, call in self._calls.items():
-            if key in call.terminals and data:
+            if key in call.terminals and data and key not in self._embedded:
                 self._dirty[call_key] = None
                 call.printed += len(data)
 
@@ -249,12 +260,19 @@ class Lowering:
         call = self._calls[key]
         call.printed, call.said_at = 0, time.monotonic()
         call.said_bytes = sum(len(self._terminals.get(terminal, b"")) for terminal in call.terminals)
-        return lower_content(call.items, self._terminals)
+        return lower_content(call.items, self._terminals, self._embedded)
 
 
-def lower_content(items: Sequence[Update], terminals: Mapping[str, bytes] | None = None) -> list[Update]:
-    """Say the content of a tool call; of one that is too long, the beginning and the end (A4)."""
-    content = [lowered for item in items for lowered in _lower_item(item, terminals or {})]
+def lower_content(
+    items: Sequence[Update],
+    terminals: Mapping[str, bytes] | None = None,
+    embedded: Mapping[str, str] | None = None,
+) -> list[Update]:
+    """Return the content of a tool call; of one that is too long, the beginning and the end (A4).
+
+    `terminals` has what terminals of the agent printed, `embedded` the client's own ids of terminals that it shows.
+    """
+    content = [lowered for item in items for lowered in _lower_item(item, terminals or {}, embedded or {})]
     sizes = [len(_encode(item)) for item in content]
     if sum(sizes) <= CONTENT_BYTES:
         return content
@@ -271,11 +289,13 @@ def lower_content(items: Sequence[Update], terminals: Mapping[str, bytes] | None
     return [*first, {"type": "content", "content": {"type": "text", "text": note}}, *reversed(last)]
 
 
-def _lower_item(item: Any, terminals: Mapping[str, bytes]) -> Iterator[Update]:
+def _lower_item(item: Any, terminals: Mapping[str, bytes], embedded: Mapping[str, str]) -> Iterator[Update]:
     if item.get("type") == "content":
         yield item
     elif item.get("type") == "diff" and "newText" in item:
         yield {name: value for name, value in item.items() if name not in NOT_OF_A_DIFF}
+    elif item.get("type") == "terminal" and item["terminalId"] in embedded:
+        yield {"type": "terminal", "terminalId": embedded[item["terminalId"]]}
     elif item.get("type") == "terminal" and (output := terminals.get(item["terminalId"])):
         text = output.decode(errors="replace")
         yield {"type": "content", "content": {"type": "text", "text": f"```\n{text.rstrip()}\n```"}}

@@ -33,6 +33,9 @@ class Lowering:
     def quiet(self, message_id: str) -> None:
         """Do nothing: version 2 clients want to see their own messages."""
 
+    def embed_terminal(self, terminal_id: str, own_id: str) -> None:
+        """Do nothing: version 2 clients have no terminals of their own."""
+
     def rest(self) -> bytes:
         """Return nothing: nothing is ever held back."""
         return b""

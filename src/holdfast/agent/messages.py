@@ -1,0 +1,100 @@
+"""The messages of a turn: where one ends and the next begins, and messages that an author begins by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from holdfast.model import new_id, text_event
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from holdfast.agent.turn import Turn
+
+MessageKind: TypeAlias = Literal["agent_message", "agent_thought"]
+
+_last_said: ContextVar[object] = ContextVar("last_said")
+"""Marks the last piece of text that was said in this task, or by the task that started it, before it was started."""
+
+
+class _OpenMessage:
+    __slots__ = ("id", "mark", "speaker")
+
+    def __init__(self) -> None:
+        self.id = new_id("msg")
+        self.mark = object()
+        self.speaker: asyncio.Task[Any] | None = None
+
+    def is_ended_here(self) -> bool:
+        """Return whether what the current task does comes after the message, and not beside it."""
+        return _last_said.get(None) is self.mark or self.speaker is None or self.speaker.done()
+
+
+class OpenMessages:
+    """The messages of a turn that more text is added to: at most one that is said, and one that is thought.
+
+    A message ends when its task does something else that is shown, as opening a tool call, or when a task does that
+    which was started after the last piece of it. What other tasks do goes on beside it and does not cut it.
+    """
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: dict[MessageKind, _OpenMessage] = {}
+
+    def add_to(self, kind: MessageKind) -> str:
+        """Return the id of the message that the next piece of text belongs to."""
+        self.end(besides=kind)
+        message = self._open.get(kind)
+        if message is None:
+            message = self._open[kind] = _OpenMessage()
+        message.speaker = asyncio.current_task()
+        # Fresh each time: a task that was started before this piece works beside it, one that comes later, after it.
+        message.mark = object()
+        _last_said.set(message.mark)
+        return message.id
+
+    def end(self, besides: MessageKind | None = None) -> None:
+        """End the messages that what happens now comes after."""
+        for kind in list(self._open):
+            if kind != besides and self._open[kind].is_ended_here():
+                del self._open[kind]
+
+
+class Message:
+    """A message that was begun by hand: all that is said with it belongs to it, whatever happens meanwhile.
+
+    ``async with turn.message() as message: await message.say("…")``
+    """
+
+    def __init__(self, turn: Turn, kind: MessageKind) -> None:
+        self.id = new_id("msg")
+        """Its id, as clients see it."""
+        self._turn = turn
+        self._kind: MessageKind = kind
+
+    async def say(self, text: str) -> None:
+        """Add text to it; raise `UsageError` for what is no string."""
+        event = text_event(f"{self._kind}_chunk", self.id, text)
+        if event.plain_text:
+            await self._turn.say_event(event)
+
+    async def show(self, block: Mapping[str, Any]) -> None:
+        """Add a content block that is not text, as an image."""
+        await self._turn.show_block(self._kind, self.id, block)
+
+    async def rewrite(self, text: str) -> None:
+        """Replace all of it by something else. Version 1 clients keep what they were shown first."""
+        self._turn.replace_message(self._kind, self.id, text)
+
+    async def __aenter__(self) -> Self:
+        self._turn.end_messages()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave it as it is: what is said next with `turn.say` is another message."""
