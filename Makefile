@@ -12,7 +12,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 every_write power_loss eight_processes rename_race
 
-.PHONY: demo test bench torture fmt lock clean tmux
+.PHONY: demo test quick bench torture fmt lock clean tmux
 
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
@@ -26,6 +26,13 @@ test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
 	$(BIN)/basedpyright --pythonplatform Windows src
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# While one works: style, import rules, and the tests that start no processes.
+quick: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/laws tests/contract
 
 bench: $(VENV)/.ready node_modules/.ready
 	-@$(MAKE) --no-print-directory $(FRAMEWORKS)/.ready || echo "the row 'items' will lack the other frameworks"

@@ -13,6 +13,7 @@ import time
 from meter import Meter
 
 from holdfast import Agent, Turn
+from holdfast.agent.port import AuthorAgent
 from holdfast.server import Host, serve_stdio
 
 TEXT = "a few words of an answer, say 32"
@@ -49,7 +50,7 @@ async def paced(turn: Turn, rate: int, count: int) -> None:
 if __name__ == "__main__":
 
     async def main() -> None:
-        await serve_stdio(Host(agent, store=sys.argv[1]))
+        await serve_stdio(Host(AuthorAgent(agent), store=sys.argv[1]))
         meter.report()
 
     asyncio.run(main())

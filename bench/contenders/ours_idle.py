@@ -13,6 +13,7 @@ from pathlib import Path
 from meter import Meter
 
 from holdfast import Agent, Turn
+from holdfast.agent.port import AuthorAgent
 from holdfast.server import Host
 
 WARM_UP = 200
@@ -33,7 +34,7 @@ def memory() -> int:
 
 async def main(count: int) -> None:
     meter = Meter()
-    engine = await Host(agent, store=":memory:").engine()
+    engine = await Host(AuthorAgent(agent), store=":memory:").engine()
     for n in range(WARM_UP):
         await engine.create(f"/home/somebody/project-{n}")
     before = memory()

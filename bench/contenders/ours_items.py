@@ -13,6 +13,7 @@ import msgspec
 from meter import Meter
 
 from holdfast import Agent, Turn
+from holdfast.agent.port import AuthorAgent
 from holdfast.format import updates_in
 from holdfast.server import Host
 
@@ -30,16 +31,16 @@ async def answer(turn: Turn) -> None:
 
 async def main(count: int, store: str, size: int) -> None:
     meter = Meter()
-    engine = await Host(agent, store=store).engine()
+    engine = await Host(AuthorAgent(agent), store=store).engine()
     session = await engine.create("/")
     meter.lap("append")
     for _ in range(count // size):
-        turn = engine.prompt(session, [{"type": "text", "text": str(size)}])
+        turn = session.prompt([{"type": "text", "text": str(size)}])
         await turn.accepted
         await turn.ended
     meter.lap("load")
     items: list[object] = []
-    async for blocks in engine.store.read(session.id, session.lines):
+    async for blocks in engine.store.read(session.id, 0, session.journal.lines):
         for block in blocks:
             items += decode_lines(updates_in(block))
     assert len(items) == count

@@ -15,6 +15,7 @@ import time
 
 from ours_durable import agent, meter
 
+from holdfast.agent.port import AuthorAgent
 from holdfast.server import Host, serve_stdio
 
 MOMENT = struct.Struct("d")
@@ -28,7 +29,7 @@ async def main(store: str, fd: int) -> None:
         lags.extend(now - then for (then,) in MOMENT.iter_unpack(data))
 
     asyncio.get_running_loop().add_reader(fd, arrived)
-    await serve_stdio(Host(agent, store=store))
+    await serve_stdio(Host(AuthorAgent(agent), store=store))
     quantiles = statistics.quantiles(lags, n=1_000)
     meter.more.update({"p50": quantiles[499], "p99": quantiles[989], "p99.9": quantiles[998]})
     meter.report()

@@ -6,6 +6,7 @@ import asyncio
 import sys
 
 from holdfast import Agent, Session, Turn
+from holdfast.agent.port import AuthorAgent
 from holdfast.server import Host, serve_stdio
 
 agent = Agent("bench")
@@ -23,4 +24,4 @@ async def answer(turn: Turn) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve_stdio(Host(agent, store=sys.argv[1])))
+    asyncio.run(serve_stdio(Host(AuthorAgent(agent), store=sys.argv[1])))

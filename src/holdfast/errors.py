@@ -30,6 +30,7 @@
     ├── MessageLost           they sent something that could not be read, so it is missing: `reasons`
     ├── FileRefused           a file of the session cannot be used that way; says what to do instead: `path`
     │   ├── OutsideRoots        the path leaves the session's directories, by itself or through a link
+    │   ├── RootReplaced        a directory of the session is no longer the one that it was
     │   ├── FileTooLarge        there is more of it than may be read at once
     │   └── NotText             its bytes are not text in that encoding
     ├── McpError              an MCP server did not do what was asked of it: `server`
@@ -241,6 +242,10 @@ class FileRefused(HoldfastError):
 
 class OutsideRoots(FileRefused):
     """The path leaves the session's directories, by itself or through a link."""
+
+
+class RootReplaced(FileRefused):
+    """A directory of the session is no longer the one that it was when the session was opened."""
 
 
 class FileTooLarge(FileRefused):

@@ -362,4 +362,4 @@ async def test_turns_of_many_sessions_run_side_by_side(place: Place) -> None:
         said = [message(f"said {n}") for n in range(20)]
         for claim, line in zip(claims, said, strict=True):
             await store.seal(claim, [line], NOTHING, messages=1)
-        assert [await history(store, claim.session) for claim in claims] == [[it] for it in bodies(said)]
+        assert [await history(store, claim.session) for claim in claims] == [[line] for line in bodies(said)]

@@ -73,7 +73,7 @@ async def test_lines_come_back_as_they_were_whatever_their_lengths(
     said = [line_of(size) for size in sizes]
     async with place.open() as store:
         claim = await new(store)
-        for part in [said] if at_once else [[it] for it in said]:
+        for part in [said] if at_once else [[line] for line in said]:
             await turn(store, claim, *part)
         record = await store.get(claim.session)
         assert (record.lines, record.info.messages) == (len(said), len(said))
@@ -174,7 +174,7 @@ async def test_what_two_sessions_share_stays_as_it_was_when_one_goes_on(place: P
         for line in said:
             await turn(store, claim, line)
         copy = (await store.fork(claim, info(), SessionState(), up_to=None, lines=[])).claim
-        more = {it: [message(f"more{n} {'y' * 20_000}") for n in range(16)] for it in (claim, copy)}
+        more = {owner: [message(f"more{n} {'y' * 20_000}") for n in range(16)] for owner in (claim, copy)}
         for owner, lines in more.items():
             for line in lines:
                 await turn(store, owner, line)
@@ -338,7 +338,7 @@ async def test_forks_outlive_what_they_were_forked_from_and_are_still_found(plac
         await store.vacuum()
         assert await history(store, second.session) == expected
         found = await store.search("needle", ALL, cwd=None, limit=9)
-        assert {it.session.id for it in found} == {second.session}
+        assert {hit.session.id for hit in found} == {second.session}
         await store.delete(second.session)
         assert await hits(store, "needle") == []
 
@@ -356,7 +356,7 @@ async def test_forks_of_forks_never_leak_into_each_other(place: Place, seed: int
             match chance.choice(["turn", "turn", "fork", "fork up to", "delete"]):
                 case "turn":
                     said = [line_of(chance.choice([200, 3_000, 40_000])) for _ in range(chance.randint(1, 4))]
-                    said = [message(it.text, key=f"{step}-{n}") for n, it in enumerate(said)]
+                    said = [message(line.text, key=f"{step}-{n}") for n, line in enumerate(said)]
                     await turn(store, claim, *said)
                     known[claim] += bodies(said)
                 case "fork":

@@ -49,9 +49,9 @@ async def test_the_newest_activity_comes_first(place: Place) -> None:
 async def test_sessions_of_the_same_instant_have_an_order_too(place: Place) -> None:
     async with place.open() as store:
         made = [info(at=7, messages=1) for _ in range(25)]
-        for it in made:
-            await store.create(it, SessionState())
-        assert await walk(store, limit=10) == [it.id for it in reversed(made)]
+        for session in made:
+            await store.create(session, SessionState())
+        assert await walk(store, limit=10) == [session.id for session in reversed(made)]
 
 
 async def test_a_list_shows_what_is_known_of_each_session(place: Place) -> None:
@@ -79,15 +79,15 @@ async def test_sessions_that_never_got_a_prompt_are_not_listed_until_they_do(pla
 async def test_pages_of_any_size_make_the_same_list_and_the_last_has_no_cursor(place: Place, limit: int) -> None:
     async with place.open() as store:
         claims = [await talked(store, CWD, str(n)) for n in range(6)]
-        assert await walk(store, limit=limit) == [it.session for it in reversed(claims)]
+        assert await walk(store, limit=limit) == [claim.session for claim in reversed(claims)]
 
 
 @pytest.mark.parametrize("cwd", ["/w", "/w/", "/W", "/w/sub", "/", "/%", "/_", "/é", "/e\u0301", "/w\0"])
 async def test_only_exactly_that_directory_is_listed(place: Place, cwd: str) -> None:
     everywhere = ["/w", "/w/", "/W", "/w/sub", "/", "/%", "/_", "/é", "/e\u0301", "/w\0"]
     async with place.open() as store:
-        claims = {it: [await talked(store, it, str(n)) for n in range(3)] for it in everywhere}
-        assert await walk(store, cwd=cwd, limit=2) == [it.session for it in reversed(claims[cwd])]
+        claims = {directory: [await talked(store, directory, str(n)) for n in range(3)] for directory in everywhere}
+        assert await walk(store, cwd=cwd, limit=2) == [claim.session for claim in reversed(claims[cwd])]
         assert await walk(store, cwd="/nowhere") == []
 
 
@@ -97,17 +97,19 @@ async def test_archived_sessions_are_listed_as_they_are_asked_for(place: Place) 
         claims = [await talked(store, "/a" if n % 3 else "/b", str(n)) for n in range(9)]
         for claim in claims[::2]:
             await store.save(claim, Changes(archived=True))
-        newest_first = [it.session for it in reversed(claims)]
-        put_away = {it.session for it in claims[::2]}
+        newest_first = [claim.session for claim in reversed(claims)]
+        put_away = {claim.session for claim in claims[::2]}
         for cwd, ids in (
             (None, newest_first),
-            ("/a", [it.session for it in reversed(claims) if it not in claims[::3]]),
+            ("/a", [claim.session for claim in reversed(claims) if claim not in claims[::3]]),
         ):
             for limit in (2, 50):
                 assert await walk(store, cwd=cwd, archived="include", limit=limit) == ids
                 only = await walk(store, cwd=cwd, archived="only", limit=limit)
-                assert only == [it for it in ids if it in put_away]
-                assert await walk(store, cwd=cwd, limit=limit) == [it for it in ids if it not in put_away]
+                assert only == [session for session in ids if session in put_away]
+                assert await walk(store, cwd=cwd, limit=limit) == [
+                    session for session in ids if session not in put_away
+                ]
         await store.save(claims[0], Changes(archived=False))
         assert claims[0].session in await walk(store)
 
@@ -179,7 +181,7 @@ async def test_a_cursor_is_good_after_a_restart_and_for_another_page_size(lastin
         cursor = await first_cursor(store)
     async with lasting.open() as store:
         page = await store.list(ALL, cwd=None, archived="exclude", cursor=cursor, limit=50)
-        assert [it.id for it in page.sessions] == [it.session for it in reversed(claims[:4])]
+        assert [info.id for info in page.sessions] == [claim.session for claim in reversed(claims[:4])]
 
 
 async def test_a_cursor_is_good_after_the_session_it_ended_with_is_gone(place: Place) -> None:
@@ -188,7 +190,7 @@ async def test_a_cursor_is_good_after_the_session_it_ended_with_is_gone(place: P
         cursor = await first_cursor(store)
         await store.delete(claims[2].session)
         page = await store.list(ALL, cwd=None, archived="exclude", cursor=cursor, limit=50)
-        assert [it.id for it in page.sessions] == [claims[1].session, claims[0].session]
+        assert [session.id for session in page.sessions] == [claims[1].session, claims[0].session]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -204,13 +206,13 @@ async def test_while_sessions_change_none_comes_twice_and_none_that_did_not_move
             claim = await talked(store, CWD, str(n))
             await store.save(claim, Changes(archived=chance.choice(put_away)))
             claims.append(claim)
-        before = [it.session for it in reversed(claims)]
+        before = [claim.session for claim in reversed(claims)]
         moved: set[str] = set()
         seen: list[str] = []
         cursor: str | None = None
         while True:
             page = await store.list(ALL, cwd=None, archived=archived, cursor=cursor, limit=chance.randint(1, 5))
-            seen += [it.id for it in page.sessions]
+            seen += [session.id for session in page.sessions]
             if (cursor := page.cursor) is None:
                 break
             for _ in range(chance.randint(0, 3)):
@@ -230,14 +232,16 @@ async def test_while_sessions_change_none_comes_twice_and_none_that_did_not_move
                     case _:
                         pass
         assert len(seen) == len(set(seen))
-        assert [it for it in seen if it not in moved] == [it for it in before if it not in moved]
+        assert [session for session in seen if session not in moved] == [
+            session for session in before if session not in moved
+        ]
 
 
 @pytest.mark.requirement("B16")
 async def test_a_session_that_is_put_away_while_all_are_listed_is_listed_once(lasting: Place) -> None:
     async with lasting.open() as store, lasting.open() as other:
         claims = [await talked(store, CWD, str(n)) for n in range(3)]
-        expected = [it.session for it in reversed(claims)]
+        expected = [claim.session for claim in reversed(claims)]
 
         async def put_away_and_take_out() -> None:
             for n in range(500):

@@ -27,15 +27,15 @@ async def test_titles_messages_and_titles_of_tool_calls_are_found_newest_first(p
             message("red thought", kind="agent_thought"),
         )
         found = await store.search("red", ALL, cwd=None, limit=9)
-        assert [(it.kind, it.key, it.text) for it in found] == [
+        assert [(hit.kind, hit.key, hit.text) for hit in found] == [
             ("agent_message", "a", "the red answer"),
             ("tool_call_update", "c", "Read red.txt"),
             ("user_message", "q", "a red question"),
             ("title", "", "The red title"),
         ]
-        assert all(it.session == found[0].session for it in found)
+        assert all(hit.session == found[0].session for hit in found)
         assert found[0].session == (await store.get(claim.session)).info
-        assert [[it.text[start:end] for start, end in it.marks] for it in found] == [["red"]] * 4
+        assert [[hit.text[start:end] for start, end in hit.marks] for hit in found] == [["red"]] * 4
 
 
 async def test_all_of_the_words_must_be_there_in_any_order_and_case(place: Place) -> None:
@@ -89,7 +89,7 @@ async def test_no_character_means_anything_but_itself(place: Place, words: str) 
     async with place.open() as store:
         await talked(store, CWD, "the needle", "AND OR NOT NEAR text rowid")
         found = await hits(store, words)
-        if "needle" in words and not any(it in words for it in ("x", "AND", "text")):
+        if "needle" in words and not any(other in words for other in ("x", "AND", "text")):
             assert found == ["the needle"]
 
 
@@ -134,7 +134,7 @@ async def test_what_was_forked_is_found_once_and_the_words_of_a_part_only_once_m
         assert await hits(store, "needle") == ["needle two", "needle one"]
         part = (await store.fork(source, info(messages=1), SessionState(), up_to="m1", lines=[])).claim
         found = await store.search("needle", ALL, cwd=None, limit=9)
-        assert [(it.text, it.session.id == part.session) for it in found] == [
+        assert [(hit.text, hit.session.id == part.session) for hit in found] == [
             ("needle one", True),
             ("needle two", False),
             ("needle one", False),

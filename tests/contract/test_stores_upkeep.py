@@ -41,20 +41,20 @@ if TYPE_CHECKING:
 
 
 async def findings(store: SessionStore) -> dict[str, Finding]:
-    return {it.about: it async for it in store.examine()}
+    return {finding.about: finding async for finding in store.examine()}
 
 
 async def repaired(store: SessionStore) -> list[str]:
     """Put right what can be; give what is still not well."""
-    for it in [it async for it in store.examine() if it.repair]:
-        await store.repair(it)
-    return [it.about async for it in store.examine() if it.level != "ok"]
+    for finding in [finding async for finding in store.examine() if finding.repair]:
+        await store.repair(finding)
+    return [finding.about async for finding in store.examine() if finding.level != "ok"]
 
 
 def spoil(place: Place, *statements: str) -> None:
     with closing(apsw.Connection(place.path)) as db:
-        for it in statements:
-            db.execute(it)  # pyright: ignore[reportUnknownMemberType]
+        for statement in statements:
+            db.execute(statement)  # pyright: ignore[reportUnknownMemberType]
 
 
 def spoil_pages(place: Place, table: str) -> None:
@@ -68,7 +68,7 @@ def spoil_pages(place: Place, table: str) -> None:
 
 
 def modes(place: Place) -> list[int]:
-    return [Path(f"{place.path}{it}").stat().st_mode & 0o777 for it in ("", ".turns")]
+    return [Path(f"{place.path}{name}").stat().st_mode & 0o777 for name in ("", ".turns")]
 
 
 def set_modes(place: Place, file: int, directory: int) -> None:
@@ -82,10 +82,10 @@ def set_modes(place: Place, file: int, directory: int) -> None:
 async def test_sessions_are_found_by_how_their_ids_begin(place: Place) -> None:
     async with place.open() as store:
         ids = sorted([(await new(store)).session for _ in range(20)])
-        assert [it.id for it in await store.find("sess_", limit=99)] == ids
-        assert [it.id for it in await store.find("sess_", limit=3)] == ids[:3]
-        assert [it.id for it in await store.find(ids[7], limit=9)] == [ids[7]]
-        assert [it.id for it in await store.find(ids[7][:20], limit=9)] == [ids[7]]
+        assert [session.id for session in await store.find("sess_", limit=99)] == ids
+        assert [session.id for session in await store.find("sess_", limit=3)] == ids[:3]
+        assert [session.id for session in await store.find(ids[7], limit=9)] == [ids[7]]
+        assert [session.id for session in await store.find(ids[7][:20], limit=9)] == [ids[7]]
         for nothing in ("x", "sess_\uffff", "%", "sess_*", ids[7] + "0"):
             assert await store.find(nothing, limit=9) == []
 
@@ -188,8 +188,11 @@ async def test_what_is_there_is_counted(place: Place) -> None:
         found = await store.stats()
         assert (found.sessions, found.archived, found.blank, found.messages) == (4, 1, 1, 5)
         assert (found.entries, found.texts) == (5, 6)
-        assert [(it.cwd, it.sessions, it.messages) for it in found.directories] == [("/a", 2, 3), ("/b", 1, 1)]
-        newest = [(await store.get(it.session)).info.updated_at for it in claims]
+        assert [(directory.cwd, directory.sessions, directory.messages) for directory in found.directories] == [
+            ("/a", 2, 3),
+            ("/b", 1, 1),
+        ]
+        newest = [(await store.get(claim.session)).info.updated_at for claim in claims]
         assert (found.oldest, found.newest) == (1, max(newest))
         assert found.size.used > found.history_bytes > 0
 
@@ -231,7 +234,7 @@ async def test_a_store_that_is_well_is_found_to_be_well(place: Place) -> None:
         await turn(store, fork, message("in the fork"))
         await talked(store)
         await store.delete(claim.session)
-        assert {it.level for it in (await findings(store)).values()} == {"ok"}
+        assert {finding.level for finding in (await findings(store)).values()} == {"ok"}
 
 
 async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_anew(lasting: Place) -> None:
@@ -262,10 +265,10 @@ async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_a
         async with lasting.open() as store:
             found = await findings(store)
             assert found["search index"].repair == "words", wrong
-            assert [it.about for it in found.values() if it.level != "ok"] == ["search index"], wrong
+            assert [finding.about for finding in found.values() if finding.level != "ok"] == ["search index"], wrong
             assert await repaired(store) == [], wrong
             assert sorted(await hits(store, "green")) == sorted(expected), wrong
-            assert {it.text for it in await store.search("part", ALL, cwd=None, limit=9)} == {expected[3]}
+            assert {hit.text for hit in await store.search("part", ALL, cwd=None, limit=9)} == {expected[3]}
 
 
 async def test_rights_that_others_should_not_have_are_noticed_and_taken_away(lasting: Place) -> None:
@@ -324,5 +327,5 @@ async def test_a_damaged_page_is_noticed_and_nothing_is_done_to_it(lasting: Plac
     spoil_pages(lasting, "segment")
     async with lasting.open() as store:
         found = await findings(store)
-        assert {"problem"} <= {it.level for it in found.values()}
+        assert {"problem"} <= {finding.level for finding in found.values()}
         assert found["database" if "database" in found else "integrity"].level == "problem"

@@ -147,8 +147,10 @@ async def test_a_flood_takes_little_of_the_time_that_others_need(of: str, tmp_pa
         at_rest = await time_prompts()
         client.begin_prompt(session, json.dumps({"of": of, "megabytes": 100_000, "alone": True}))
         await client.until(lambda: client.updates("tool_call", session=session))
+        before = forget_peak(agent)
         await time_prompts()  # at first it may say something quickly
         beside = await time_prompts()
+        check_memory(client, before, 8 << 20)
         client.tell("session/cancel", {"sessionId": session})
         assert beside < 4 * at_rest + 0.1, f"{beside:.3f} s beside the flood, {at_rest:.3f} s at rest"
 

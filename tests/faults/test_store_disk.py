@@ -137,7 +137,7 @@ async def check(world: World) -> None:
     listed = await walk(world.store, archived="include", limit=2)
     assert sorted(listed) == sorted(world.claims[name].session for name in world.listed)
     titles = [title for title, _, _ in world.known.values() if title]
-    found = [it.text for it in await world.store.search("titled", ALL, cwd=None, limit=99)]
+    found = [hit.text for hit in await world.store.search("titled", ALL, cwd=None, limit=99)]
     assert sorted(found) == sorted(titles)
 
 
@@ -197,7 +197,7 @@ async def test_whatever_write_fails_nothing_is_half_done_and_it_works_again_afte
     else:
         pytest.fail("the script has no end")
     assert len(failures) > 50, "disks failed and nobody noticed"
-    assert {type(it) for it in failures} == {StoreError, StoreFull}
+    assert {type(failure) for failure in failures} == {StoreError, StoreFull}
 
 
 async def test_a_read_that_fails_is_told_and_the_next_may_work() -> None:

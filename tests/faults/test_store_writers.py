@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Place:
 
 def texts(broken: UnsealedTurn | None) -> list[str]:
     assert broken is not None
-    return [found[1].decode() for it in broken.lines if (found := re.search(rb'"text": ?"([^"]*)"', it))]
+    return [found[1].decode() for line in broken.lines if (found := re.search(rb'"text": ?"([^"]*)"', line))]
 
 
 async def test_a_session_that_is_idle_elsewhere_is_taken_over_and_its_old_owner_is_told_at_its_next_write(
@@ -238,21 +238,21 @@ async def test_the_arguments_of_a_process_are_told_to_nobody(place: Place, monke
         with pytest.raises(SessionBusy, match=r"agent\?\.py") as refused:
             await other.claim(claim.session)
         assert "hunter2" not in str(refused.value)
-        assert not any(b"hunter2" in it.read_bytes() for it in place.beside("owners"))
+        assert not any(b"hunter2" in path.read_bytes() for path in place.beside("owners"))
 
 
 async def test_a_store_may_be_made_by_many_processes_at_once(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         crowd = [await stack.enter_async_context(neighbour()) for _ in range(4)]
         for round_ in range(15):
-            for it in crowd:
-                it.tell("open", text=str(tmp_path / str(round_) / "sessions.db"))
-            for it in crowd:
-                await it.answer()
-            sessions = [await it.do("create") for it in crowd]
-            for it, session in zip(crowd, sessions, strict=True):
-                await it.do("begin", session, "q")
-            lists = [set(await it.do("list")) for it in crowd]
+            for other in crowd:
+                other.tell("open", text=str(tmp_path / str(round_) / "sessions.db"))
+            for other in crowd:
+                await other.answer()
+            sessions = [await other.do("create") for other in crowd]
+            for other, session in zip(crowd, sessions, strict=True):
+                await other.do("begin", session, "q")
+            lists = [set(await other.do("list")) for other in crowd]
             assert lists == [set(sessions)] * 4
 
 

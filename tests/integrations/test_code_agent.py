@@ -14,7 +14,7 @@ from tests.support.mcp import wire
 from tests.support.model_server import Say, calls
 from tests.support.recording import LIKE_OTHERS, judge
 
-from holdfast.code import NO_MODEL, Choice, coding_agent
+from holdfast.code import NO_MODEL, CodeSettings, coding_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,7 +262,7 @@ async def test_tools_of_mcp_servers_are_under_the_modes_too(project: Path) -> No
 
 @VERSIONS
 async def test_without_a_model_it_says_what_to_set(version: int, project: Path) -> None:
-    async with serving(coding_agent(Choice())) as host:
+    async with serving(coding_agent(CodeSettings())) as host:
         client = await host.client(version)
         assert await client.prompt(await client.new(str(project)), "Hello?") == "end_turn"
         assert client.said() == NO_MODEL
@@ -275,10 +275,10 @@ async def test_a_model_that_cannot_be_used_is_a_clear_failure(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for choice, said in (
-        (Choice(("openai:gpt-5.2",)), "OPENAI_API_KEY"),
-        (Choice(("nobody:nothing",)), "nobody"),
-        (Choice(("small",), "localhost:11434"), "must be an address"),
-        (Choice(("small",), "http://local host/"), "must be an address"),
+        (CodeSettings(("openai:gpt-5.2",)), "OPENAI_API_KEY"),
+        (CodeSettings(("nobody:nothing",)), "nobody"),
+        (CodeSettings(("small",), "localhost:11434"), "must be an address"),
+        (CodeSettings(("small",), "http://local host/"), "must be an address"),
     ):
         async with serving(coding_agent(choice)) as host:
             client = await host.client(version)

@@ -11,12 +11,12 @@ from tests.support.acp import serving
 
 from holdfast.cli.load_agent import load_agent
 from holdfast.cli.main import main
-from holdfast.code import Choice, chosen, coding_agent
+from holdfast.code import CodeSettings, coding_agent, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OURS = ("holdfast.code.answering", "holdfast.code.tools", "holdfast.integrations.pydantic_ai")
+OURS = ("holdfast.code.coder", "holdfast.code.tools", "holdfast.integrations.pydantic_ai")
 
 
 def test_the_agent_called_code_is_found_and_a_file_of_that_name_goes_before(
@@ -37,7 +37,7 @@ def test_the_agent_called_code_is_found_and_a_file_of_that_name_goes_before(
 def test_what_is_set_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_MODEL", raising=False)
     monkeypatch.setenv("HOLDFAST_BASE_URL", "http://localhost:1/v1")
-    assert chosen() == Choice((), "http://localhost:1/v1")
+    assert read_settings() == CodeSettings((), "http://localhost:1/v1")
 
 
 def test_nothing_of_pydantic_ai_is_loaded_before_it_is_used() -> None:
@@ -59,7 +59,7 @@ async def test_without_the_library_it_says_what_to_install(
     for name in [it for it in sys.modules if it.startswith(OURS)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    async with serving(coding_agent(Choice(("openai:a",)))) as host:
+    async with serving(coding_agent(CodeSettings(("openai:a",)))) as host:
         client = await host.client(version)
         session = await client.new()
         if version == 1:

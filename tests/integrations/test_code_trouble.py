@@ -16,7 +16,7 @@ from tests.support.links import PATIENCE
 from tests.support.model_server import Fail, ModelServer, Say, calls
 from tests.support.wire import wait_for_death
 
-from holdfast.code import Choice, coding_agent
+from holdfast.code import CodeSettings, coding_agent
 
 if TYPE_CHECKING:
     from tests.support.acp import Client, Update
@@ -236,7 +236,7 @@ async def test_after_kill_9_in_the_middle_of_a_tool_the_session_is_loaded_and_go
             await client.until(lambda: begun(client))
             await kill(client)
             await asyncio.to_thread(wait_for_death, [int((project / "pid").read_text())])
-        async with serving(coding_agent(Choice(("scripted",), server.url)), store) as host:
+        async with serving(coding_agent(CodeSettings(("scripted",), server.url)), store) as host:
             client = await host.client(version)
             told = await replayed(client, session, cwd)
             assert [it["status"] for it in told if it["sessionUpdate"] == "tool_call_update"] == ["completed", "failed"]

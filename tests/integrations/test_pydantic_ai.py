@@ -27,7 +27,7 @@ from tests.support.acp import CWD, patiently, serving
 from tests.support.scripted import Part, Script, allow, call, calls, statuses
 
 from holdfast.engine import EngineLimits
-from holdfast.integrations.pydantic_ai import acp_agent, current_call, current_turn, shown
+from holdfast.integrations.pydantic_ai import acp_agent, current_call, current_turn, tool_display
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,7 +61,7 @@ async def test_deferred_tools_are_permission_questions(version: int, answer: str
     script = Script([call("launch", '{"target": "moon"}'), call("look", at=1)], ["Done."])
     agent, done = Agent(script.model), list[str]()
 
-    @agent.tool_plain(requires_approval=True, metadata=shown(kind="execute", title="Launch to the {target}"))
+    @agent.tool_plain(requires_approval=True, metadata=tool_display(kind="execute", title="Launch to the {target}"))
     async def launch(target: str) -> str:
         done.append(target)
         return "It flies."
@@ -302,7 +302,7 @@ async def test_whatever_a_model_gives_to_a_tool_is_shown_or_refused_and_the_turn
     script = Script([call("look", arguments), call("no_such_tool" * 100, at=1)], ["Sorry."])
     agent = Agent(script.model, retries=3)
 
-    @agent.tool_plain(metadata=shown(title="Look at {x}", path="x"))
+    @agent.tool_plain(metadata=tool_display(title="Look at {x}", path="x"))
     def look(x: str = "it") -> str:
         return f"seen: {x}"
 

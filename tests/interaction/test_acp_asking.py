@@ -242,22 +242,24 @@ async def test_a_form_is_shown_by_the_client_that_can_although_another_that_cann
 
 # What an editor does for the agent
 
+NOTHING: set[str] = set()
+
 
 @pytest.mark.requirement("C11")
 @pytest.mark.parametrize(
     ("version", "capabilities", "offers"),
     [
-        (1, {}, set()),
-        (1, {"fs": {"readTextFile": False}, "terminal": False}, set()),
+        (1, {}, NOTHING),
+        (1, {"fs": {"readTextFile": False}, "terminal": False}, NOTHING),
         (1, {"fs": {"readTextFile": True}}, {"read"}),
         (1, {"fs": {"writeTextFile": True}}, {"write"}),
         (1, {"terminal": True}, {"terminal"}),
         (1, EVERYTHING, {"read", "write", "terminal"}),
-        (2, EVERYTHING, set()),
+        (2, EVERYTHING, NOTHING),
     ],
 )
 async def test_what_the_editor_does_is_offered_to_the_agent_as_the_editor_said(
-    version: int, capabilities: dict[str, Any], offers: set[str] | None
+    version: int, capabilities: dict[str, Any], offers: set[str]
 ) -> None:
     agent = Agent("looking")
     found: list[set[str] | None] = []

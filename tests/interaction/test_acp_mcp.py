@@ -395,8 +395,7 @@ async def main():
             assert "no MCP servers" in client.said()
 
 asyncio.run(main())
-heavy = ("mcp", "mcp_types", "anyio", "pydantic", "httpx2", "holdfast.mcp.sdk_client")
-loaded = [name for name in heavy if name in sys.modules]
-assert not loaded, loaded
+unneeded = {{"mcp", "mcp_types", "anyio", "pydantic", "httpx2", "holdfast.mcp.sdk_client"}}
+assert not unneeded & set(sys.modules), unneeded & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE * 2)

@@ -100,12 +100,12 @@ async def test_a_session_is_not_taken_from_whoever_has_just_restored_it(place: P
     """Opening takes longer than a session may be idle: whoever sweeps comes to close it while it is being opened."""
     async with engine_at(place) as engine:
         created = await engine.create(CWD)
-    agent = ScriptedAgent()
 
-    async def slowly(session: LiveSession) -> None:
-        await asyncio.sleep(5 * QUICK.idle)
+    class Slow(ScriptedAgent):
+        async def opened(self, session: LiveSession) -> None:
+            await asyncio.sleep(5 * QUICK.idle)
 
-    agent.opened = slowly
+    agent = Slow()
     async with engine_at(place, agent, QUICK) as engine:
         session = await engine.restore(created.id, CWD)
         recorder = await watch(engine, session)

@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make(place: Path, *turns: tuple[str, ...]) -> list[str]:
-    return asyncio.run(a_store(place, *((HERE, it) for it in turns)))
+    return asyncio.run(a_store(place, *((HERE, turn) for turn in turns)))
 
 
 async def rich_session(place: Path) -> str:
@@ -47,7 +47,7 @@ async def rich_session(place: Path) -> str:
 
 
 def raw(session: str, *arguments: str) -> list[Any]:
-    return [json.loads(it) for it in sessions("show", session, "--raw", *arguments).out.splitlines()]
+    return [json.loads(line) for line in sessions("show", session, "--raw", *arguments).out.splitlines()]
 
 
 # export
@@ -92,7 +92,7 @@ def test_a_file_is_written_whole_or_not_at_all_and_never_over_another(place: Pat
     assert file.read_text().startswith("# say hello")
     missing = sessions("export", only, "-o", str(tmp_path / "no" / "where.md"))
     assert missing.status == 1 and missing.err.startswith("holdfast: ") and missing.err.count("\n") == 1
-    assert sorted(it.name for it in tmp_path.iterdir() if it.name.startswith((".", "talk"))) == ["talk.html"]
+    assert sorted(file.name for file in tmp_path.iterdir() if file.name.startswith((".", "talk"))) == ["talk.html"]
 
 
 def test_several_sessions_go_into_a_directory_one_file_each(place: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_several_sessions_go_into_a_directory_one_file_each(place: Path, tmp_pat
     assert "-o DIR" in sessions("export", one, two).err
     (tmp_path / "out").mkdir()
     assert sessions("export", one, two, "-o", str(tmp_path / "out"), "--json").status == 0
-    names = sorted(it.name for it in (tmp_path / "out").iterdir())
+    names = sorted(file.name for file in (tmp_path / "out").iterdir())
     assert names == [f"say-evil-é-name-{one[5:15]}.json", f"session-{two[5:15]}.json"]
 
 
@@ -262,7 +262,7 @@ def test_a_file_that_is_damaged_is_refused_and_says_why(content: Any, says: str,
 def test_one_bad_file_does_not_keep_the_others_out(place: Path, tmp_path: Path) -> None:
     for name, content in (("a", document()), ("b", {}), ("c", document())):
         (tmp_path / name).write_text(json.dumps(content))
-    done = sessions("import", *(str(tmp_path / it) for it in ("a", "b", "nowhere", "c")))
+    done = sessions("import", *(str(tmp_path / name) for name in ("a", "b", "nowhere", "c")))
     assert done.status == 1
     assert done.out.count("was imported from") == 2 and len(done.err.splitlines()) == 2
 
@@ -274,7 +274,7 @@ def test_an_id_that_is_not_ours_and_a_time_to_come_are_not_taken_over(place: Pat
     assert got["sessionId"].startswith("sess_") and got["result"] == "renumbered"
     make(place, ("say later",))
     listed = sessions("list", "--all", "--json").json["sessions"]
-    assert [it["title"] for it in listed] == ["say later", None, "say mine"]
+    assert [session["title"] for session in listed] == ["say later", None, "say mine"]
     assert listed[2]["sessionId"] == mine
 
 
@@ -325,7 +325,7 @@ async def test_a_turn_that_broke_is_written_and_comes_back(place: Path, tmp_path
     await asyncio.to_thread(sessions, "export", session, "-o", file)
     await asyncio.to_thread(sessions, "import", file, "--store", str(tmp_path / "other.db"))
     theirs = await asyncio.to_thread(raw, session, "--store", str(tmp_path / "other.db"))
-    assert [it["sessionUpdate"] for it in theirs] == ["user_message", "tool_call_update", "agent_message"]
+    assert [update["sessionUpdate"] for update in theirs] == ["user_message", "tool_call_update", "agent_message"]
 
 
 # Damage
@@ -360,7 +360,7 @@ NONSENSE = (
 
 @pytest.mark.requirement("P11")
 @pytest.mark.parametrize(
-    "how", [("show",), ("show", "--json"), ("show", "--raw"), *(("export", "--format", it) for it in FORMATS)]
+    "how", [("show",), ("show", "--json"), ("show", "--raw"), *(("export", "--format", name) for name in FORMATS)]
 )
 def test_what_is_damaged_is_shown_as_damaged_and_the_rest_as_it_is(how: tuple[str, ...], place: Path) -> None:
     session = asyncio.run(stored_lines(place, *NONSENSE))

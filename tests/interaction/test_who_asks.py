@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.acp import CWD, Client, conversation, serving
@@ -182,7 +182,7 @@ async def test_one_clients_login_logs_nobody_else_in(version: int, other_version
         first, second = await host.client(version), await host.client(other_version)
         await first.ask(methods[version], {"methodId": "key"})
         session = await first.new()
-        params = {"cwd": CWD, "mcpServers": []}
+        params: dict[str, Any] = {"cwd": CWD, "mcpServers": []}
         assert (await second.refusal("session/new", params)).code == -32000
         assert (await second.refusal("session/load", {**params, "sessionId": session})).code == -32000
         await second.ask(methods[other_version], {"methodId": "key"})
@@ -284,7 +284,8 @@ async def test_two_clients_watch_and_prompt_one_session_and_see_one_order(versio
 
 def _text(update: dict[str, Any]) -> str:
     content: Any = update["content"]
-    return "".join(block["text"] for block in (content if isinstance(content, list) else [content]))
+    blocks = cast("list[dict[str, str]]", content if isinstance(content, list) else [content])
+    return "".join(block["text"] for block in blocks)
 
 
 @pytest.mark.requirement("B13", "F4")

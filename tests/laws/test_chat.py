@@ -39,12 +39,12 @@ texts = st.lists(marks | hostile | st.text(max_size=10), max_size=40).map("".joi
 
 def parts(chunks: list[str]) -> list[MarkdownPart]:
     streamed = MarkdownStream()
-    return [part for it in chunks for part in streamed.feed(it)] + list(streamed.finish())
+    return [part for chunk in chunks for part in streamed.feed(chunk)] + list(streamed.finish())
 
 
 @given(texts, st.lists(st.integers(0, 400), max_size=20))
 def test_however_a_text_is_split_its_parts_are_the_same(text: str, cuts: list[int]) -> None:
-    at = [0, *sorted(min(it, len(text)) for it in cuts), len(text)]
+    at = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     chunks = [text[start:end] for start, end in pairwise(at)]
     assert parts(chunks) == parts([text]) == parts(list(text))
 
@@ -62,21 +62,21 @@ def test_however_a_very_long_line_is_split_its_parts_are_the_same(
 def test_looking_at_what_is_not_finished_changes_nothing(text: str) -> None:
     streamed = MarkdownStream()
     found: list[MarkdownPart] = []
-    for it in text:
-        found += streamed.feed(it)
+    for character in text:
+        found += streamed.feed(character)
         streamed.rest(50)
     assert found + list(streamed.finish()) == parts([text])
 
 
 json = st.recursive(
-    st.none() | st.booleans() | st.integers() | texts, lambda it: st.lists(it, max_size=3), max_leaves=5
+    st.none() | st.booleans() | st.integers() | texts, lambda inner: st.lists(inner, max_size=3), max_leaves=5
 )
 
 
 def objects(**members: Any) -> st.SearchStrategy[dict[str, Any]]:
     """Make objects of fixed and of drawn members."""
     drawn: dict[str, st.SearchStrategy[Any]] = {
-        name: it if isinstance(it, st.SearchStrategy) else st.just(it) for name, it in members.items()
+        name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in members.items()
     }
     return st.fixed_dictionaries(drawn)
 
@@ -123,8 +123,8 @@ def test_nothing_an_agent_says_can_steer_the_terminal(
     painter = Painter(width, colours, unicode, cwd="/project")
     view = LiveView()
     blocks: list[Block] = [view.prompted("\x1b[2J\u202e")]
-    for it in said:
-        blocks += view.feed(event_from(it))
+    for update in said:
+        blocks += view.feed(event_from(update))
         for line in painter.live(view.live(), 10):
             assert not STEERS.search(OURS.sub("", line))
     blocks += view.finish()
@@ -136,11 +136,11 @@ def test_nothing_an_agent_says_can_steer_the_terminal(
 
 @given(texts, st.lists(st.integers(0, 400), max_size=8), st.integers(8, 100))
 def test_however_a_message_is_split_it_looks_the_same(text: str, cuts: list[int], width: int) -> None:
-    at = [0, *sorted(min(it, len(text)) for it in cuts), len(text)]
+    at = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
 
     def painted(chunks: list[str]) -> list[str]:
         view = LiveView()
-        blocks = [block for it in chunks for block in view.feed(text_event("agent_message_chunk", "m", it))]
+        blocks = [block for chunk in chunks for block in view.feed(text_event("agent_message_chunk", "m", chunk))]
         blocks += view.finish()
         painter, lines, before = Painter(width), list[str](), None
         for block in blocks:

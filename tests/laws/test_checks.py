@@ -74,7 +74,7 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
         history.apply(event)
     lines, _, _ = sealed_lines(history, [], SessionState())
     assert lines == lines_of(history)
-    again = fold([it.body for it in lines], complete=complete)
+    again = fold([line.body for line in lines], complete=complete)
     assert list(again.updates()) == list(history.updates())
 
     info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
@@ -82,7 +82,7 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
     prompt = event_from({"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []})
     broken = UnsealedTurn([prompt.body, *kept])
     from_log, changes, _, private = recovered(broken, Record(info, state, 0, 1), begins_entries=complete)
-    assert [it.body for it in from_log[1:-1]] == [it.body for it in lines] and not private
+    assert [line.body for line in from_log[1:-1]] == [line.body for line in lines] and not private
     assert event_in(from_log[-1].body).update() == {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
     assert state.interrupted and changes.state is state
 
@@ -91,8 +91,8 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
 @given(st.lists(updates(), min_size=1, max_size=8))
 def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
     info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
-    prompt = {"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []}
-    broken = UnsealedTurn([msgspec.json.encode(it) for it in (prompt, *said)])
+    prompt: Update = {"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []}
+    broken = UnsealedTurn([msgspec.json.encode(update) for update in (prompt, *said)])
     lines, *_ = recovered(broken, Record(info, SessionState(), 0, 1), begins_entries=True)
     assert event_in(lines[-1].body).update()["reason"] == "interrupted"
 

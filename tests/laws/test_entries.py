@@ -24,8 +24,8 @@ few = settings(max_examples=FEW // 2, deadline=None)
 @few
 @given(st.lists(histories, max_size=3), histories, st.integers(0, 9))
 def test_read_one_by_one_or_at_once_it_is_the_same(turns: list[list[Update]], running: list[Update], last: int) -> None:
-    sealed = [it.body for turn in turns for it in lines_of(fold(map(encoded, turn), complete=False))]
-    tail = [encoded(it) for it in running]
+    sealed = [line.body for turn in turns for line in lines_of(fold(map(encoded, turn), complete=False))]
+    tail = [encoded(update) for update in running]
     whole = fold([*sealed, *tail])
     expected = [encoded(list(entry.updates())) for entry in whole]
 
@@ -34,14 +34,14 @@ def test_read_one_by_one_or_at_once_it_is_the_same(turns: list[list[Update]], ru
         try:
             claim = await store.create(info(), SessionState())
             await store.begin(claim, [], NOTHING)
-            await store.seal(claim, [Line(it, "") for it in sealed], NOTHING, messages=0)
+            await store.seal(claim, [Line(line, "") for line in sealed], NOTHING, messages=0)
             await store.begin(claim, tail, NOTHING)
             seen = await store.snapshot(claim.session)
-            found = [it async for it in read_entries(store, seen)]
-            assert [encoded(list(it.entry.updates())) for it in found] == expected
-            assert [it.number for it in found] == list(range(1, len(expected) + 1))
-            some = [it async for it in read_entries(store, seen, last=last)]
-            assert [it.number for it in some] == [it.number for it in found][-last or len(found) :]
+            found = [entry async for entry in read_entries(store, seen)]
+            assert [encoded(list(entry.entry.updates())) for entry in found] == expected
+            assert [entry.number for entry in found] == list(range(1, len(expected) + 1))
+            some = [entry async for entry in read_entries(store, seen, last=last)]
+            assert [entry.number for entry in some] == [entry.number for entry in found][-last or len(found) :]
         finally:
             await store.close()
 

@@ -87,9 +87,9 @@ def test_stored_and_sent_in_version_2_a_history_is_the_same(sequence: list[Updat
         return
     sent = b"".join(Envelope('s"1').lines(b"\n".join(lines))).split(b"\n")
     assert sent.pop() == b""
-    frames = [msgspec.json.decode(it) for it in sent]
-    assert all(it["method"] == "session/update" and it["params"]["sessionId"] == 's"1' for it in frames)
-    assert told(of([it["params"]["update"] for it in frames]))[:-1] == told(history)[:-1]
+    frames = [msgspec.json.decode(line) for line in sent]
+    assert all(frame["method"] == "session/update" and frame["params"]["sessionId"] == 's"1' for frame in frames)
+    assert told(of([frame["params"]["update"] for frame in frames]))[:-1] == told(history)[:-1]
 
 
 @many
@@ -123,7 +123,7 @@ def test_who_watched_and_who_loads_later_see_the_same(sequence: list[Update]) ->
 def test_entries_and_what_follows_make_the_history_of_everything(sequence: list[Update], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(sequence)))
     entries = stored(of(sequence[:cut]))
-    whole = fold([*entries, *(event_from(it).body for it in sequence[cut:])])
+    whole = fold([*entries, *(event_from(update).body for update in sequence[cut:])])
     assert told(whole)[:-1] == told(of(sequence))[:-1]
 
 
@@ -167,8 +167,8 @@ def test_what_a_turn_adds_told_again_adds_the_same(sequence: list[Update]) -> No
 def test_what_a_search_finds_in_an_entry_stands_at_its_first_line(sequence: list[Update]) -> None:
     for entry in of(sequence):
         first, *rest = lines_of([entry])
-        assert first.text == searchable([first.body, *(it.body for it in rest)])
-        assert not any(it.text for it in rest)
+        assert first.text == searchable([first.body, *(line.body for line in rest)])
+        assert not any(line.text for line in rest)
 
 
 @many
@@ -176,7 +176,7 @@ def test_what_a_search_finds_in_an_entry_stands_at_its_first_line(sequence: list
 def test_what_is_known_of_the_session_is_what_was_said_last(sequence: list[Update]) -> None:
     state = of(sequence).state
     for kind, update in state.items():
-        latest = next(it for it in reversed(sequence) if it["sessionUpdate"] == kind)
+        latest = next(update for update in reversed(sequence) if update["sessionUpdate"] == kind)
         for name, value in latest.items():
             if kind != "session_info_update" or name != "_meta":
                 assert encoded(update[name]) == encoded(value)

@@ -76,9 +76,9 @@ def test_without_its_marks_a_line_is_the_update_that_was_stored(sequence: list[U
     history = folded(sequence, complete=complete)
     lines = [line.body for line in lines_of(history)]
     block = b"\n".join(lines)
-    updates = [msgspec.json.decode(it) for it in updates_in(block).split(b"\n") if it]
+    updates = [msgspec.json.decode(line) for line in updates_in(block).split(b"\n") if line]
     assert updates == [*history.updates()]
-    assert messages_in(block) == sum(it["sessionUpdate"] in ("user_message", "agent_message") for it in updates)
+    assert messages_in(block) == sum(update["sessionUpdate"] in ("user_message", "agent_message") for update in updates)
 
 
 @settings(max_examples=FEW, deadline=None)
@@ -87,9 +87,9 @@ def test_without_its_marks_a_line_is_the_update_that_was_stored(sequence: list[U
 def test_a_block_tells_what_its_lines_would_tell_one_by_one(sequence: list[Update]) -> None:
     """Not always in the same words: of a call whose content was added to, a block says all of it once."""
     history = folded(sequence, complete=True)
-    messages = [it.key for it in history if it.entity.endswith(("message", "thought"))]
+    messages = [entry.key for entry in history if entry.entity.endswith(("message", "thought"))]
     assume(len(set(messages)) == len(messages))  # an id names one message
-    lines = [it.body for it in lines_of(history) if b"terminal" not in it.body]  # these wait for their calls
+    lines = [line.body for line in lines_of(history) if b"terminal" not in line.body]  # these wait for their calls
     whole, one_by_one = Lowering("s", Client({})), Lowering("s", Client({}))
     if lines:
         pieces = [piece for line in lines for piece in one_by_one.past(line)]

@@ -31,7 +31,7 @@ class Neighbour:
             case "claim":
                 claimed = await self._store.claim(session)
                 self._claims[session] = claimed.claim
-                return None if claimed.broken is None else [it.decode() for it in claimed.broken.lines]
+                return None if claimed.broken is None else [line.decode() for line in claimed.broken.lines]
             case "begin":
                 self._logs[session] = await self._store.begin(self._claims[session], [said(text)], Changes())
             case "append":
@@ -55,7 +55,7 @@ class Neighbour:
                 return await self._store.prune(1 << 60)
             case "list":
                 page = await self._store.list(Scope(), cwd=None, archived="include", cursor=None, limit=50)
-                return [it.id for it in page.sessions]
+                return [info.id for info in page.sessions]
             case _:
                 raise ValueError(what)
         return None

@@ -18,7 +18,7 @@ from base64 import b64encode
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tests.support.sessions import CWD, ScriptedAgent, block, permission
+from tests.support.sessions import CWD, Recorder, ScriptedAgent, block, permission
 
 from holdfast.engine import Engine, EngineLimits
 from holdfast.format import updates_in
@@ -49,13 +49,11 @@ class Pipe:
             view = view[os.write(self._fd, view) :]
 
 
-class Watcher:
+class Watcher(Recorder):
     """Tells what it was shown, and answers questions at random."""
 
-    backlog = 0
-    services = None
-
     def __init__(self, pipe: Pipe, number: int, session_id: str, rng: random.Random) -> None:
+        super().__init__()
         self._pipe = pipe
         self._number = number
         self._session_id = session_id

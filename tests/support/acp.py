@@ -279,7 +279,7 @@ class Serving:
         self._connections.append((client, serving))
         return client
 
-    async def client(self, version: int = 1, principal: str = LOCAL, **capabilities: object) -> Client:
+    async def client(self, version: int = 1, principal: Any = LOCAL, **capabilities: object) -> Client:
         """Connect a client and let it introduce itself."""
         client = self.connect(version, principal)
         await client.initialize(**capabilities)

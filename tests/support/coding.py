@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from holdfast.code import Choice, coding_agent
+from holdfast.code import CodeSettings, coding_agent
 from tests.support.acp import Client, conversation, serving
 from tests.support.model_server import ModelServer
 
@@ -73,11 +73,16 @@ class Coding:
 
 @asynccontextmanager
 async def coding(
-    version: int, project: Path, *script: Reply, store: Path | str = ":memory:", **more: Any
+    version: int,
+    project: Path,
+    *script: Reply,
+    store: Path | str = ":memory:",
+    pass_env: tuple[str, ...] = (),
+    **more: Any,
 ) -> AsyncGenerator[Coding]:
     """Begin a session with the coding agent in a project."""
     async with ModelServer(script) as server:
-        agent = coding_agent(Choice(("small", "large"), server.url))
+        agent = coding_agent(CodeSettings(("small", "large"), server.url, pass_env))
         async with serving(agent, store) as host:
             client = await host.client(version)
             session = await client.new(str(project), **more)

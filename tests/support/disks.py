@@ -111,7 +111,7 @@ class Moment(NamedTuple):
 
     def lose_power(self, chance: random.Random) -> dict[str, bytes]:
         """Choose what is found on the disk afterwards: of what was not synced, all, nothing, a part or pieces of it."""
-        found = {path: it for path, it in self.ghosts.items() if chance.random() < 0.5}
+        found = {path: data for path, data in self.ghosts.items() if chance.random() < 0.5}
         for path, (safe, pending) in self.files.items():
             data = bytearray(safe)
             for write in chosen(pending, chance):
@@ -152,9 +152,9 @@ def chosen(pending: tuple[Write, ...], chance: random.Random) -> list[Write]:
         case "beginning":
             return list(pending[: chance.randint(0, len(pending))])
         case "some":
-            return [it for it in pending if chance.random() < 0.5]
+            return [write for write in pending if chance.random() < 0.5]
         case _:
-            return [piece for it in pending for piece in it.sectors() if chance.random() < 0.5]
+            return [piece for write in pending for piece in write.sectors() if chance.random() < 0.5]
 
 
 class ForgetfulDisk(Disk):

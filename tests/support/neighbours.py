@@ -75,11 +75,11 @@ async def neighbour(path: str | None = None) -> AsyncGenerator[Neighbour]:
     """Start a process, at a store or at none yet."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, str(PROGRAM), stdin=pipe, stdout=pipe)
-    it = Neighbour(process)
+    other = Neighbour(process)
     try:
         if path is not None:
-            await it.do("open", text=path)
-        yield it
+            await other.do("open", text=path)
+        yield other
     finally:
         if process.returncode is None:
             process.kill()

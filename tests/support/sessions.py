@@ -71,8 +71,11 @@ class ScriptedAgent:
     async def log_out(self) -> None: ...
 
     async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> ScriptedSession:
-        self.tell("opened", session.id)
+        await self.opened(session)
         return ScriptedSession(self, session)
+
+    async def opened(self, session: LiveSession) -> None:
+        self.tell("opened", session.id)
 
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
         return {"method": method, "params": params}

@@ -208,12 +208,14 @@ def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> 
     """Keep so many workers at work, killing one now and then; say how many were killed."""
     until = time.time() + seconds
     lives = 0
+    journals: dict[int, Path] = {}
 
     def start(place: int) -> subprocess.Popen[bytes]:
         nonlocal lives
         lives += 1
+        journals[place] = base / f"journal-{lives}"
         command = [sys.executable, "-m", "tests.torture.eight_processes", "--work", str(base / "s.db")]
-        command += ["--name", f"w{place}y{lives}", "--until", str(until), "--journal", str(base / f"journal-{lives}")]
+        command += ["--name", f"w{place}y{lives}", "--until", str(until), "--journal", str(journals[place])]
         return subprocess.Popen(command, cwd=REPOSITORY)
 
     workers = [start(place) for place in range(processes)]
@@ -224,6 +226,8 @@ def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> 
             progress.tell(seconds - left, f"{killed} killed")
             time.sleep(min(left, chance.uniform(0.1, 1.0)))
             place = chance.randrange(processes)
+            if not journals[place].exists():
+                continue  # it is still starting: nothing would come of it
             workers[place].kill()
             workers[place].wait()
             killed += 1
@@ -250,11 +254,11 @@ async def judge(path: str, words: dict[str, list[str]], forks: list[tuple[str, s
             tally.counts["recovered"] += await recover(store, await store.claim(session))
             record = await store.get(session)
             lines = await history(store, session, record.lines)
-            said = [event_in(it).key for it in lines]
+            said = [event_in(line).key for line in lines]
             found[session] = said
-            wrong = [it for it, count in Counter(said).items() if count > 1]
+            wrong = [word for word, count in Counter(said).items() if count > 1]
             missing = set(promised) - set(said)
-            epochs = [int(it.split("z")[2]) for it in said]
+            epochs = [int(word.split("z")[2]) for word in said]
             tally.counts["lines"] += len(said)
             if wrong or missing:
                 tally.wrong.append(
@@ -274,7 +278,7 @@ async def judge(path: str, words: dict[str, list[str]], forks: list[tuple[str, s
             except SessionNotFound:
                 tally.wrong.append(f"the fork {copy} is gone")
                 continue
-            said = [event_in(it).key for it in lines]
+            said = [event_in(line).key for line in lines]
             if said != found[source][: len(said)]:
                 tally.wrong.append(f"the fork {copy} is not what its source was")
     finally:
@@ -309,8 +313,8 @@ def main() -> int:
         return 0
     with TemporaryDirectory() as path:
         tally = asyncio.run(trial(Path(path), options.seconds, options.processes, options.seed))
-    for it in tally.wrong[:20]:
-        print(it, file=sys.stderr)
+    for wrong in tally.wrong[:20]:
+        print(wrong, file=sys.stderr)
     print(f"{options.processes} processes, {options.seconds:.0f} s, seed {options.seed}: {tally}")
     return 1 if tally.wrong else 0
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import random
 import sys
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ from tests.support.stores import history, info, logged, message, prompt
 from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterator
 
     from holdfast.store import Claim
     from tests.support.disks import Moment, Operation
@@ -101,7 +102,8 @@ class Loss(NamedTuple):
     disk: Moment
     logs: tuple[Log, ...]
     acknowledged: World
-    under_way: World | None
+    under_way: tuple[World, ...]
+    """What may have become of it by what was under way."""
     during: str
 
 
@@ -115,7 +117,7 @@ class Life:
         self._disk = disk
         self._wanted = wanted
         self._world: World = {}
-        self._under_way: World | None = None
+        self._under_way: tuple[World, ...] = ()
         self._claims: dict[str, Claim] = {}
         self._logs: dict[str, tuple[str, TurnFile]] = {}
         self._old_logs: dict[str, bytes] = {}
@@ -126,7 +128,7 @@ class Life:
     async def live(self, steps: int) -> None:
         """Use a store, at random, for a while."""
         ways = [self.begin] * 2 + [self.say] * 4 + [self.seal] * 2
-        ways += [self.save, self.create, self.fork, self.delete, self.reopen, self.vacuum]
+        ways += [self.together] * 3 + [self.save, self.create, self.fork, self.delete, self.reopen, self.vacuum]
         self._disk.notice = self.notice
         with self._disk.mounted() as self._vfs:
             self._store = await SqliteStore.open(str(self._path), vfs=self._vfs)
@@ -161,17 +163,23 @@ class Life:
     async def do(self, what: str, doing: Awaitable[T], **after: Known | None) -> T:
         """Do something that is acknowledged when it is done; `after` says what is known then."""
         self._doing = what
-        changed = {**self._world, **after}
-        self._under_way = {session: it for session, it in changed.items() if it is not None}
+        self._under_way = worlds = tuple(self._worlds(after))
         done = await doing
-        self._world, self._under_way = self._under_way, None
+        self._world, self._under_way = worlds[-1], ()
         if self._chance.random() < 0.1:
             self.lose(f"after {what}")
         return done
 
+    def _worlds(self, after: dict[str, Known | None]) -> Iterator[World]:
+        """Say what may be known while several things are done at once: any of them, in the end all."""
+        for count in range(len(after) + 1):
+            for some in itertools.combinations(after.items(), count):
+                changed = {**self._world, **dict(some)}
+                yield {session: known for session, known in changed.items() if known is not None}
+
     def pick(self, *, running: bool | None) -> str | None:
         """Choose a session with or without a running turn."""
-        found = [it for it, known in self._world.items() if running in (None, known.turn is not None)]
+        found = [session for session, known in self._world.items() if running in (None, known.turn is not None)]
         return self._chance.choice(found) if found else None
 
     async def create(self, step: int) -> None:
@@ -208,13 +216,33 @@ class Life:
             return
         sizes = [self._chance.choice([10, 3_000, 60_000]) for _ in range(3)]
         said = [message(f"sealed {step} {'y' * size}") for size in sizes]
-        lines = (*self._world[session].lines, *(it.body for it in said))
+        lines = (*self._world[session].lines, *(line.body for line in said))
         changes = Changes(state=SessionState(memory={"n": step}), title=f"sealed {step}")
         name, log = self._logs[session]
         self._old_logs[name] = Path(log.path).read_bytes()  # noqa: ASYNC240
         sealing = self._store.seal(self._claims[session], said, changes, messages=3)
         await self.do("seal", sealing, **{session: Known(lines, f"sealed {step}", step)})
         del self._logs[session]
+
+    async def together(self, step: int) -> None:
+        """Do something with several sessions at once, so that it is committed as a group."""
+        after: dict[str, Known | None] = {}
+        doing: list[Awaitable[None]] = []
+        state = SessionState(memory={"n": step})
+        for session in self._chance.sample(list(self._world), min(3, len(self._world))):
+            known, claim = self._world[session], self._claims[session]
+            if known.turn is None:
+                after[session] = replace(known, memory=step, title=f"saved {step}")
+                doing.append(self._store.save(claim, Changes(state=state, title=f"saved {step}")))
+            else:
+                said = message(f"together {step}")
+                after[session] = Known((*known.lines, said.body), known.title, step)
+                name, log = self._logs[session]
+                self._old_logs[name] = Path(log.path).read_bytes()  # noqa: ASYNC240
+                doing.append(self._store.seal(claim, [said], Changes(state=state), messages=1))
+        await self.do("together", asyncio.gather(*doing), **after)
+        for session in after:
+            self._logs.pop(session, None)
 
     async def save(self, step: int) -> None:
         if (session := self.pick(running=None)) is not None:
@@ -286,8 +314,9 @@ def is_said(line: bytes) -> bool:
 def fits(world: World, expected: World) -> bool:
     """Say whether what was found is what is expected; of a running turn at least what was synced."""
     return world.keys() == expected.keys() and all(
-        replace(it, turn=None) == replace(expected[session], turn=None) and turn_fits(it.turn, expected[session].turn)
-        for session, it in world.items()
+        replace(known, turn=None) == replace(expected[session], turn=None)
+        and turn_fits(known.turn, expected[session].turn)
+        for session, known in world.items()
     )
 
 
@@ -311,10 +340,12 @@ async def survives(loss: Loss, chance: random.Random) -> str:
         if not loss.acknowledged:
             (base / f"{NAME}.turns").rmdir()
         try:
-            world = await found(base, {*loss.acknowledged, *(loss.under_way or {})})
+            world = await found(
+                base, {*loss.acknowledged, *(session for possible in loss.under_way for session in possible)}
+            )
         except (HoldfastError, apsw.Error, AssertionError, msgspec.DecodeError, KeyError) as e:
             return f"{loss.during}: {e!r}"
-    if fits(world, loss.acknowledged) or (loss.under_way is not None and fits(world, loss.under_way)):
+    if any(fits(world, expected) for expected in (loss.acknowledged, *loss.under_way)):
         return ""
     return f"{loss.during}: what was acknowledged is not there"
 
@@ -343,9 +374,9 @@ def main() -> int:
     done = 0
     while done < options.rounds:
         some = min(500, options.rounds - done)
-        for it in asyncio.run(trial(some, options.seed + done)):
-            lost.append(it)
-            print(f"{it}\nagain: --rounds {some} --seed {options.seed + done}", file=sys.stderr, flush=True)
+        for loss in asyncio.run(trial(some, options.seed + done)):
+            lost.append(loss)
+            print(f"{loss}\nagain: --rounds {some} --seed {options.seed + done}", file=sys.stderr, flush=True)
         done += some
         progress.tell(done, f"{len(lost)} of them lost something")
     pretended = asyncio.run(trial(LIES, options.seed, lies=True))

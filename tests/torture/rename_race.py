@@ -25,14 +25,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from holdfast.errors import FileRefused, OutsideRoots
-from holdfast.workspace import Workspace, openat2, reading, writing
-from holdfast.workspace.opening import READ, Opener
+from holdfast.workspace import Workspace, openat2, read_files, write_files
+from holdfast.workspace.safe_open import READ, SafeOpener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 Way: TypeAlias = Literal["realpath", "climbing", "openat2", "walk"]
-Flip: TypeAlias = Literal["directory", "file", "ancestor"]
+Flip: TypeAlias = Literal["directory", "file", "ancestor", "root"]
 
 INSIDE, SECRET, WRITTEN = b"inside", b"secret", b"written"
 REPOSITORY = Path(__file__).parents[2]
@@ -55,27 +55,30 @@ class Scene:
 
     @property
     def secret(self) -> Path:
-        return self.base / "f" if self.flip == "ancestor" else self.base / "outside" / "f"
+        secrets = {"ancestor": "f", "root": "outside/d/f"}
+        return self.base / secrets.get(self.flip, "outside/f")
 
     def build(self) -> None:
         """Lay out a root and an outside."""
-        for directory in ("root/d", "root/a/deep", "outside"):
+        for directory in ("root/d", "root/a/deep", "outside/d"):
             (self.base / directory).mkdir(parents=True)
         for inside in ("root/f", "root/d/f"):
             (self.base / inside).write_bytes(INSIDE)
-        for outside in ("f", "outside/f"):
+        for outside in ("f", "outside/f", "outside/d/f"):
             (self.base / outside).write_bytes(SECRET)
         (self.root / "x").symlink_to("../outside")
+        (self.base / "exit").symlink_to("outside")
         (self.root / "up").symlink_to("a/deep/../../f")
 
     def swap(self) -> None:
         """Make the path lead out, and back in."""
         root = str(self.root)
-        if self.flip == "directory":
-            os.rename(f"{root}/d", f"{root}/y")
-            os.rename(f"{root}/x", f"{root}/d")
-            os.rename(f"{root}/d", f"{root}/x")
-            os.rename(f"{root}/y", f"{root}/d")
+        if self.flip in {"directory", "root"}:
+            one, other = self.ends()
+            os.rename(one, f"{other}.away")
+            os.rename(other, one)
+            os.rename(one, other)
+            os.rename(f"{other}.away", one)
         elif self.flip == "file":
             os.symlink("../../outside/f", f"{root}/link")
             os.rename(f"{root}/link", f"{root}/d/f")
@@ -86,11 +89,18 @@ class Scene:
             os.rename(f"{root}/a/deep", f"{self.base}/outside/deep")
             os.rename(f"{self.base}/outside/deep", f"{root}/a/deep")
 
+    def ends(self) -> tuple[str, str]:
+        """The directory that is swapped, and the link it is swapped with."""
+        if self.flip == "root":
+            return str(self.root), str(self.base / "exit")
+        return str(self.root / "d"), str(self.root / "x")
+
     def keep_swapping(self) -> None:
         """Swap until whoever started us is gone or kills us."""
         parent = os.getppid()
-        exchange = exchange_call() if self.flip == "directory" else None
-        ends = os.fsencode(self.root / "d"), os.fsencode(self.root / "x")
+        exchange = exchange_call() if self.flip in {"directory", "root"} else None
+        one, other = self.ends()
+        ends = os.fsencode(one), os.fsencode(other)
         print("swapping", flush=True)
         while os.getppid() == parent:
             for _ in range(1000):
@@ -122,7 +132,7 @@ class Scene:
 
     def strangers(self) -> list[str]:
         """List what stands outside and did not before."""
-        known = {"f", "deep", "root", "outside"}
+        known = {"f", "d", "deep", "root", "outside", "exit", "exit.away"}
         return [str(p) for d in (self.base, self.base / "outside") for p in d.iterdir() if p.name not in known]
 
 
@@ -194,18 +204,18 @@ def reader(scene: Scene, way: Way) -> Callable[[], bytes]:
         return lambda: checked(scene).read_bytes()
     if way == "climbing":
         return lambda: climb(scene)
-    opener = Opener(Workspace(scene.root), way == "openat2")
-    return lambda: reading.read_bytes(opener, opener.workspace.locate(scene.path))
+    opener = SafeOpener(Workspace.resolve(scene.root), way == "openat2")
+    return lambda: read_files.read_bytes(opener, opener.workspace.locate(scene.path))
 
 
 def writer(scene: Scene, way: Way) -> Callable[[], bytes]:
     """Give a function that writes to the scene's path."""
     if way == "realpath":
         return lambda: WRITTEN if checked(scene).write_bytes(WRITTEN) else b""
-    opener = Opener(Workspace(scene.root), way == "openat2")
+    opener = SafeOpener(Workspace.resolve(scene.root), way == "openat2")
 
     def write() -> bytes:
-        writing.write_bytes(opener, opener.workspace.locate(scene.path), WRITTEN)
+        write_files.write_bytes(opener, opener.workspace.locate(scene.path), WRITTEN)
         return WRITTEN
 
     return write
@@ -275,7 +285,7 @@ def opening(root: Path, path: str, way: Way) -> Callable[[], None]:
             os.close(os.open(real, READ))
 
         return usual
-    opener = Opener(Workspace(root), way == "openat2")
+    opener = SafeOpener(Workspace.resolve(root), way == "openat2")
 
     def ours() -> None:
         with opener.open(opener.workspace.locate(path), READ):

@@ -125,7 +125,7 @@ async def test_on_windows_nobody_who_has_exited_is_killed(on_windows: Path) -> N
 async def test_on_windows_files_are_refused_and_a_command_is_a_program(on_windows: Path, tmp_path: Path) -> None:
     del on_windows
     with pytest.raises(UsageError, match="which Windows does not have"):
-        await Files(Workspace(tmp_path)).read_text("f")
+        await Files(Workspace.resolve(tmp_path)).read_text("f")
     async with odd(files=True, terminals=True) as agent:
         session = await agent.new_session(tmp_path)
         refused = await ask(session, "fs/read_text_file", path=str(tmp_path / "f"))
@@ -244,7 +244,7 @@ def test_what_only_linux_has_is_left_alone_elsewhere(monkeypatch: pytest.MonkeyP
     try:
         assert not available()
         (tmp_path / "f").write_text("text")
-        assert asyncio.run(Files(Workspace(tmp_path)).read_text("f")) == "text"
+        assert asyncio.run(Files(Workspace.resolve(tmp_path)).read_text("f")) == "text"
     finally:
         available.cache_clear()
 

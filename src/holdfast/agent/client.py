@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from holdfast.engine import LiveTurn, SessionClient
     from holdfast.model import ClientInfo
+    from holdfast.workspace import Workspace
 
 
 class ClientServices:
     """The editor's files and terminals. Paths outside the session's roots are refused before it is asked (C11)."""
 
-    def __init__(self, turn: LiveTurn, client: SessionClient) -> None:
+    def __init__(self, turn: LiveTurn, client: SessionClient, workspace: Callable[[], Workspace]) -> None:
         self._turn = turn
         self._client = client
-
-    @classmethod
-    def of(cls, turn: LiveTurn) -> ClientServices | None:
-        """Return what the client that prompted does for the agent (F3); None where no client prompted."""
-        return None if turn.client is None else cls(turn, turn.client)
+        self._workspace = workspace
 
     @property
     def offers(self) -> frozenset[str]:
@@ -74,10 +71,7 @@ class ClientServices:
 
     def _inside(self, path: str) -> str:
         """Return a path made absolute; raise `OutsideRoots` where it leaves the session's roots."""
-        from holdfast.workspace import Workspace  # noqa: PLC0415  (not everybody needs it)
-
-        cwd, *additional = self._turn.roots
-        return str(Workspace(cwd, tuple(additional)).resolve(path))
+        return str(self._workspace().absolute(path))
 
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         await self._turn.shown()  # what was said before it is asked is shown before

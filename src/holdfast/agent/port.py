@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.client import ClientServices
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.mcp import Server
     from holdfast.model import ClientInfo, Option, OptionValue, StopReason, Update
+    from holdfast.workspace import Workspace
 
 
 class AuthorAgent:
@@ -61,6 +63,7 @@ class AuthorAgent:
         """Begin to connect the client's MCP servers, and call the author's hooks."""
         opened = AuthorSession(self, session)
         session.agent = opened
+        opened.resolve_roots(client)
         try:
             await opened.servers.connect(client)
             for hook in self.agent.open_hooks:
@@ -98,6 +101,8 @@ class AuthorSession:
         self.announces = False
         """Whether clients are told of changes: not before the session is open, its answer tells them all."""
         self._working: dict[SessionClient | None, int] = {}
+        self._workspaces: dict[SessionClient | None, Workspace] = {}
+        self._held: dict[SessionClient | None, ExitStack] = {}
 
     def seen_by(self, client: SessionClient | None) -> Session:
         """Return the session as the author's code sees it when it works for a client."""
@@ -124,15 +129,35 @@ class AuthorSession:
     # What happens to it
 
     async def attached(self, client: SessionClient) -> None:
-        """Connect the servers a client names now, unless others are here: then its first prompt does (E3)."""
+        """Resolve a client's roots and connect its servers; where others are here, its first prompt does that (E3)."""
+        self.resolve_roots(client)
         alone = all(attachment.client is client for attachment in self.live.attachments)
         if client not in self._working and (alone or self.servers.has(client)):
             await self.servers.connect(client)
 
     async def detached(self, client: SessionClient) -> None:
-        """Disconnect the servers of a client that left; while a turn of it runs, that has to wait."""
+        """Forget a client that left, and disconnect its servers; while a turn of it runs, that has to wait."""
         if client not in self._working:
+            self._workspaces.pop(client, None)
             await self.servers.disconnect(client)
+
+    def resolve_roots(self, client: SessionClient | None) -> None:
+        """Find out which directories a client's roots are now: those, and no others, are its roots from now on (P9)."""
+        if client not in self._working:
+            from holdfast.workspace.roots import Workspace  # noqa: PLC0415  (an answer to `initialize` needs none)
+
+            cwd, *additional = self.live.roots if client is None else client.roots
+            self._workspaces[client] = Workspace.resolve(cwd, additional)
+
+    def workspace(self, client: SessionClient | None) -> Workspace:
+        """Return the directories a client has opened the session with; they are kept open while a turn of it runs."""
+        if client not in self._workspaces:
+            self.resolve_roots(client)
+        workspace = self._workspaces[client]
+        if client in self._working and client not in self._held:
+            self._held[client] = holding = ExitStack()
+            holding.enter_context(workspace.hold())
+        return workspace
 
     def notices(self, client: SessionClient) -> list[Update]:
         """Tell a client which of its servers have failed."""
@@ -156,12 +181,16 @@ class AuthorSession:
             self._working[client] -= 1
             if not self._working[client]:
                 del self._working[client]
+                if (held := self._held.pop(client, None)) is not None:
+                    held.close()
                 if client is not None and all(other.client is not client for other in self.live.attachments):
                     self.live.start(self.servers.disconnect(client))
 
     async def _answer(self, turn: LiveTurn) -> StopReason | None:
         handler, text = self._handler_for(turn.text)
-        theirs = Turn(self.seen_by(turn.client), turn, text, ClientServices.of(turn))
+        client = turn.client
+        services = None if client is None else ClientServices(turn, client, lambda: self.workspace(client))
+        theirs = Turn(self.seen_by(client), turn, text, services)
         answer = handler(theirs)
         if isinstance(answer, AsyncIterator):
             async for piece in answer:

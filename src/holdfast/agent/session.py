@@ -186,11 +186,10 @@ class Session:
         return self._author.servers.toolbox(self._client)
 
     def files(self) -> Files:
-        """Return the files in its roots."""
-        from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (not everybody needs them)
+        """Return the files in its roots, which are the directories that were there when the client opened it."""
+        from holdfast.workspace import Files  # noqa: PLC0415  (not everybody needs them)
 
-        cwd, *additional = self.roots
-        return Files(Workspace(cwd, tuple(additional)))
+        return Files(self._author.workspace(self._client))
 
 
 class Options:

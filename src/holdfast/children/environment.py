@@ -24,20 +24,27 @@ BASIC = frozenset(
 DEVELOPMENT = frozenset(
     {
         "CARGO_HOME", "CC", "CI", "CONDA_DEFAULT_ENV", "CONDA_PREFIX", "CXX", "EDITOR", "GOPATH", "GOROOT", "JAVA_HOME",
-        "LD_LIBRARY_PATH", "MAKEFLAGS", "MANPATH", "NODE_ENV", "NODE_EXTRA_CA_CERTS", "NODE_PATH", "NO_PROXY",
-        "NVM_DIR", "PAGER", "PKG_CONFIG_PATH", "PYENV_ROOT", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
+        "LD_LIBRARY_PATH", "MAKEFLAGS", "MANPATH", "NODE_ENV", "NODE_EXTRA_CA_CERTS", "NODE_PATH", "NVM_DIR",
+        "PAGER", "PKG_CONFIG_PATH", "PYENV_ROOT", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
         "REQUESTS_CA_BUNDLE", "RUSTUP_HOME", "SSL_CERT_DIR", "SSL_CERT_FILE", "VIRTUAL_ENV",
     }
 )  # fmt: skip
 """What compilers, interpreters and package tools need besides, to work as they do in the user's own shell."""
 
 
+PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"})
+"""Passed on with `DEVELOPMENT`, in capitals or not, unless there is a password in them."""
+
+
 def passed_environment(*names: Iterable[str]) -> dict[str, str]:
     """Return the variables of our environment that are `BASIC`, and those with the given names."""
     wanted = BASIC.union(*names)
-    # A value that begins so is a function that some shells export, and has been used to smuggle commands.
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if (name in wanted or name.upper() in BASIC or name.startswith("LC_")) and not value.startswith("()")
-    }
+    return {name: value for name, value in os.environ.items() if _is_passed(name, value, wanted)}
+
+
+def _is_passed(name: str, value: str, wanted: frozenset[str]) -> bool:
+    if value.startswith("()"):  # a function that some shells export, which has been used to smuggle commands
+        return False
+    if name in wanted or name.upper() in BASIC or name.startswith("LC_"):
+        return True
+    return wanted >= DEVELOPMENT and name.upper() in PROXIES and "@" not in value

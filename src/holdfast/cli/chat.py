@@ -69,6 +69,13 @@ class _Chat(click.Command):
     metavar="URL",
     help="For `code`: an endpoint that speaks OpenAI's protocol and has all models (default: $HOLDFAST_BASE_URL).",
 )
+@click.option(
+    "--pass-env",
+    metavar="NAME",
+    multiple=True,
+    help="For `code`: an environment variable that commands may see; may be given several times "
+    "(default: $HOLDFAST_PASS_ENV).",
+)
 @click.option("--store", "place", metavar="FILE", help="Where our agents keep their sessions, as for `holdfast run`.")
 @click.option(
     "--protocol",
@@ -91,7 +98,12 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
     from holdfast.cli.model_options import use_models  # noqa: PLC0415
 
     make_undumpable()  # the agent's commands must not find here what the agent hides from them (P10)
-    use_models("", cast("tuple[str, ...]", options["models"]), cast("str | None", options["base_url"]))
+    use_models(
+        "",
+        cast("tuple[str, ...]", options["models"]),
+        cast("str | None", options["base_url"]),
+        cast("tuple[str, ...]", options["pass_env"]),
+    )
     protocol = cast("str", options["protocol"])
     settings, remark = chat_settings(
         agent,

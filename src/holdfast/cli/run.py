@@ -38,7 +38,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
             handler.addFilter(TraceFilter())
     except OSError as e:
         raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
-    use_models(arguments.agent, arguments.model, arguments.base_url)
+    use_models(arguments.agent, arguments.model, arguments.base_url, arguments.pass_env)
     with _nothing_printed():
         agent = load_agent(arguments.agent)
     servers: tuple[Server, ...] = ()

@@ -115,7 +115,7 @@ class Services:
 
             given = () if isinstance(self.files, bool) else tuple(self.files)
             first, *others = given or (session.cwd, *session.additional)
-            session.files = Files(Workspace(first, others))
+            session.files = Files(Workspace.resolve(first, others))
         return session.files
 
 

@@ -64,7 +64,7 @@ class Terminals:
             raise InvalidParams(f"There are {MAX_TERMINALS} terminals already; release one first")
         wanted = OUTPUT_BYTES if params.output_byte_limit is None else max(params.output_byte_limit, 0)
         try:
-            cwd = str(self._workspace.resolve(params.cwd or "."))
+            cwd = str(self._workspace.absolute(params.cwd or "."))
             terminal = Terminal(params, cwd, min(wanted, OUTPUT_BYTES))
         except (FileRefused, UsageError) as e:
             raise InvalidParams(str(e)) from None

@@ -6,6 +6,6 @@ which is loaded when the first prompt comes: an editor need not wait for it.
 """
 
 from holdfast.code.agent import coding_agent
-from holdfast.code.choice import NO_MODEL, Choice, chosen
+from holdfast.code.settings import NO_MODEL, CodeSettings, read_settings
 
-__all__ = ["NO_MODEL", "Choice", "chosen", "coding_agent"]
+__all__ = ["NO_MODEL", "CodeSettings", "coding_agent", "read_settings"]

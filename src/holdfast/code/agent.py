@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from holdfast.agent import Agent
-from holdfast.code.choice import NO_MODEL, NOT_INSTALLED, chosen
+from holdfast.code.settings import NO_MODEL, NOT_INSTALLED, read_settings
 from holdfast.errors import ModelFailed
 from holdfast.integrations.thinking import offer_thinking
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from holdfast.agent import Turn
-    from holdfast.code.choice import Choice
+    from holdfast.code.settings import CodeSettings
 
 MODES = {
     "ask": ("Ask", "Reads and answers, changes nothing"),
@@ -27,14 +27,20 @@ MODES = {
 }
 
 
-def coding_agent(choice: Choice | None = None, *, models: Mapping[str, Model] | None = None) -> Agent:
-    """Make the coding agent, for the models that the environment names or for those given here."""
-    choice = chosen() if choice is None else choice
-    names = tuple(models) if models else choice.models
+def coding_agent(settings: CodeSettings | None = None, *, models: Mapping[str, Model] | None = None) -> Agent:
+    """Create the coding agent.
+
+    Args:
+        settings: Its settings; those of the environment if omitted.
+        models: Models by the names that the user sees, instead of those of the settings.
+
+    """
+    settings = read_settings() if settings is None else settings
+    names = tuple(models) if models else settings.models
     agent = Agent("holdfast-code", title="Holdfast code", version="1", accepts={"image", "resource"})
     agent.modes(MODES, default="code")
     if names:
-        agent.models({it: it for it in names}, default=names[0])
+        agent.models({name: name for name in names}, default=names[0])
         offer_thinking(agent)
 
     @agent.prompt
@@ -42,17 +48,17 @@ def coding_agent(choice: Choice | None = None, *, models: Mapping[str, Model] | 
         if not names:
             await turn.say(NO_MODEL)
             return
-        answering = await asyncio.to_thread(_load)  # it takes a second, and others need not wait for it
+        coder = await asyncio.to_thread(_load_coder)  # it takes a second, and others need not wait for it
         name = turn.session.model
-        model = models[name] if models else answering.model_for(name, choice.base_url)
-        await answering.answer(turn, model)
+        model = models[name] if models else coder.find_model(name, settings.base_url)
+        await coder.answer(turn, model, settings.pass_env)
 
     return agent
 
 
-def _load() -> ModuleType:
+def _load_coder() -> ModuleType:
     try:
-        return import_module("holdfast.code.answering")
+        return import_module("holdfast.code.coder")
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0].startswith("pydantic"):
             raise ModelFailed(NOT_INSTALLED) from None

@@ -1,59 +1,68 @@
-"""What the model can do: look, change files, run commands. Files only inside the session's directories (P9)."""
+"""The tools of the coding agent: read, change files, run commands. Files only inside the session's directories (P9)."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_ai import FunctionToolset, RunContext, ToolFailed, WrapperToolset
 
-from holdfast.agent import Turn
+from holdfast.children.environment import DEVELOPMENT, passed_environment
 from holdfast.errors import HoldfastError
-from holdfast.integrations.pydantic_ai import current_call, shown
-from holdfast.integrations.secrets import environment
+from holdfast.integrations.pydantic_ai import current_call, tool_display
 
 if TYPE_CHECKING:
     from pydantic_ai import ToolsetTool
 
-    from holdfast.agent import ToolCall
+    from holdfast.agent import ToolCall, Turn
 
 CHANGING = frozenset({"edit", "write", "run"})
 """The tools that change something: not offered in mode `ask`, asked for in mode `code`."""
 
 SKIPPED = (".git", ".hg", ".venv", "node_modules", "__pycache__")
-"""Directories that searching and listing by pattern pass over."""
+"""Directories that are skipped by searches and patterns."""
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 100_000
-"""What the model reads at once…"""
+"""The most that the model reads at once…"""
 MAX_FOUND = 200
 MAX_LISTED = 1000
 MAX_OUTPUT = 30_000
-"""…and what it is told of the output of a command, the last of it."""
+"""…and the most that it is told of the output of a command, the end of it."""
 MAX_DIFF = 1 << 20
-"""The change of a longer text is not shown."""
-
-_files = FunctionToolset[Turn](id="files")
+"""The longest texts, together, of which a diff is shown."""
 
 
-class Explained(WrapperToolset[Turn]):
-    """Tells the model what went wrong with a file instead of ending the turn."""
+class CodingTurn(NamedTuple):
+    """What the tools work with."""
+
+    turn: Turn
+    pass_env: tuple[str, ...] = ()
+    """The environment variables that commands get, besides the usual ones."""
+
+
+_files = FunctionToolset[CodingTurn](id="files")
+
+
+class FileErrorsToModel(WrapperToolset[CodingTurn]):
+    """Tells the model what went wrong with a file, instead of ending the turn."""
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Turn], tool: ToolsetTool[Turn]
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[CodingTurn], tool: ToolsetTool[CodingTurn]
     ) -> Any:
-        """Call a tool."""
+        """Call a tool. Raises `ToolFailed` for errors of files."""
         try:
             return await super().call_tool(name, tool_args, ctx, tool)
         except (OSError, HoldfastError) as e:
-            raise ToolFailed(_explained(e)) from None
+            raise ToolFailed(_explain(e)) from None
 
 
-tools = Explained(_files)
+tools = FileErrorsToModel(_files)
 
 
-def _explained(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
@@ -62,8 +71,8 @@ def _explained(error: Exception) -> str:
 # Looking
 
 
-@_files.tool(name="read", metadata=shown(kind="read", title="Read {path}", path="path"))
-async def read(ctx: RunContext[Turn], path: str, line: int = 1, limit: int = MAX_LINES) -> str:
+@_files.tool(name="read", metadata=tool_display(kind="read", title="Read {path}", path="path"))
+async def read(ctx: RunContext[CodingTurn], path: str, line: int = 1, limit: int = MAX_LINES) -> str:
     """Read a text file.
 
     Args:
@@ -74,7 +83,7 @@ async def read(ctx: RunContext[Turn], path: str, line: int = 1, limit: int = MAX
 
     """
     limit = max(1, min(limit, MAX_LINES))
-    text = await ctx.deps.files.read_text(path, line=max(1, line), limit=limit)
+    text = await ctx.deps.turn.files.read_text(path, line=max(1, line), limit=limit)
     if len(text) > MAX_CHARACTERS:
         return f"{text[:MAX_CHARACTERS]}\n[cut off: the lines are very long; read fewer]"
     if text.count("\n") >= limit:
@@ -82,29 +91,31 @@ async def read(ctx: RunContext[Turn], path: str, line: int = 1, limit: int = MAX
     return text or "[there is nothing in it]"
 
 
-@_files.tool(name="list", metadata=shown(kind="read", title="List {path}", path="path"))
-async def list_files(ctx: RunContext[Turn], path: str = ".", pattern: str = "") -> str:
+@_files.tool(name="list", metadata=tool_display(kind="read", title="List {path}", path="path"))
+async def list_files(ctx: RunContext[CodingTurn], path: str = ".", pattern: str = "") -> str:
     """List a directory, or find files by a pattern.
 
     Args:
         ctx: The run.
         path: The directory.
-        pattern: If given, files beneath it whose paths fit, as `**/*.py`; otherwise everything directly in it.
+        pattern: If given, files beneath it whose paths match, as `**/*.py`; otherwise everything directly in it.
 
     """
+    files = ctx.deps.turn.files
     if pattern:
         where = pattern if path in ("", ".") else f"{path.rstrip('/')}/{pattern}"
-        found = await ctx.deps.files.glob(where, limit=MAX_LISTED, skip=SKIPPED)
+        found = await files.glob(where, limit=MAX_LISTED, skip=SKIPPED)
         names, more = list(found), found.truncated
     else:
-        entries = await ctx.deps.files.list(path or ".", limit=MAX_LISTED)
-        names, more = [it.name + ("/" if it.kind == "directory" else "") for it in entries], entries.truncated
+        entries = await files.list(path or ".", limit=MAX_LISTED)
+        names = [entry.name + ("/" if entry.kind == "directory" else "") for entry in entries]
+        more = entries.truncated
     return "\n".join([*names, "[and more]"] if more else names) or "[nothing]"
 
 
-@_files.tool(name="search", metadata=shown(kind="search", title="Search for {text}"))
+@_files.tool(name="search", metadata=tool_display(kind="search", title="Search for {text}"))
 async def search(
-    ctx: RunContext[Turn], text: str, path: str = ".", glob: str = "*", *, ignore_case: bool = False
+    ctx: RunContext[CodingTurn], text: str, path: str = ".", glob: str = "*", *, ignore_case: bool = False
 ) -> str:
     """Find the lines that hold a text, in a file or in all text files beneath a directory.
 
@@ -116,64 +127,90 @@ async def search(
         ignore_case: Whether upper and lower case are the same.
 
     """
-    found = await ctx.deps.files.search(
+    found = await ctx.deps.turn.files.search(
         text, path or ".", glob=glob or "*", ignore_case=ignore_case, limit=MAX_FOUND, skip=SKIPPED
     )
-    lines = [f"{it.path}:{it.line}: {it.text}" for it in found]
+    lines = [f"{match.path}:{match.line}: {match.text}" for match in found]
     return "\n".join([*lines, "[and more]"] if found.truncated else lines) or "[nothing]"
 
 
-# Changing: one after the other, in the order in which the model wants it
+# Changing: one after the other, in the order in which the model wants it. What a call is going to do is shown whole
+# before the user is asked (P13).
 
 
 def _asks(turn: Turn) -> bool:
-    """Ask in every mode but `auto`: the mode may have changed since the model was offered the tool."""
+    """Return whether the user is asked now. The mode may have changed since the model was offered the tool."""
     return turn.session.mode != "auto"
 
 
 async def _preview_edit(turn: Turn, call: ToolCall, arguments: dict[str, Any]) -> None:
-    old, new = await _edited(turn, arguments["path"], arguments["old"], arguments["new"], arguments.get("all") is True)
-    await _show_change(call, arguments["path"], old, new)
+    path, old, new, every = arguments["path"], arguments["old"], arguments["new"], arguments.get("all") is True
+    before, after = await _edited(turn, path, old, new, every)
+    if len(before) + len(after) <= MAX_DIFF:
+        await call.diff(path, before, after)
+    elif len(old) + len(new) <= MAX_DIFF:  # of a large file, the change alone
+        where = "everywhere" if every else "once"
+        await call.text(f"In {path}, replace {where}\n\n{_fenced(old)}\n\nby\n\n{_fenced(new)}")
+    else:
+        await _show_no_diff(turn, call, path)
 
 
 async def _preview_write(turn: Turn, call: ToolCall, arguments: dict[str, Any]) -> None:
-    path, text = arguments["path"], arguments["text"]
+    path, new = arguments["path"], arguments["text"]
     try:
         old = await turn.files.read_text(path) if await turn.files.exists(path) else None
     except (OSError, HoldfastError) as e:
-        raise ToolFailed(_explained(e)) from None
-    await _show_change(call, path, old, text)
-
-
-async def _show_change(call: ToolCall, path: str, old: str | None, new: str) -> None:
+        raise ToolFailed(_explain(e)) from None
     if len(old or "") + len(new) <= MAX_DIFF:
         await call.diff(path, old, new)
+    elif len(new) <= MAX_DIFF:  # of what is overwritten, only how much it is
+        await call.text(f"Replace the {len(old or ''):,} characters of {path} by\n\n{_fenced(new)}")
     else:
-        await call.text(f"{path}: a change too long to show")
+        await _show_no_diff(turn, call, path)
 
 
-async def _edited(turn: Turn, path: str, old: str, new: str, all_of_them: bool) -> tuple[str, str]:  # noqa: FBT001
-    """Give a file's text before and after an edit."""
+async def _preview_run(_turn: Turn, call: ToolCall, arguments: dict[str, Any]) -> None:
+    """Show a command as it is, where its title, which is one line, cannot."""
+    command = str(arguments.get("command", ""))
+    if "\n" in command.strip():
+        await call.text(_fenced(command, "sh"))
+
+
+async def _show_no_diff(turn: Turn, call: ToolCall, path: str) -> None:
+    """Refuse a change that is too long to show if the user would be asked: nobody can allow what nobody sees."""
+    if _asks(turn):
+        raise ToolFailed(f"The change of {path} is too long to be shown to the user. Make it in smaller parts.")
+    await call.text(f"{path}: a change too long to show")
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """Return a text as a code block, with a fence that is not in it."""
+    fence = "`" * max(3, 1 + max((len(found) for found in re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+async def _edited(turn: Turn, path: str, old: str, new: str, every: bool) -> tuple[str, str]:  # noqa: FBT001
+    """Return a file's text before and after an edit. Raises `ToolFailed` if there is not one place for it."""
     try:
         text = await turn.files.read_text(path)
     except (OSError, HoldfastError) as e:
-        raise ToolFailed(_explained(e)) from None
-    if old not in text and "\r\n" in text:  # models write lines as they are nowhere but here
+        raise ToolFailed(_explain(e)) from None
+    if old not in text and "\r\n" in text:  # models write other line ends than the file has
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
     count = text.count(old) if old else 0
     if count == 0:
         raise ToolFailed(f"{path} does not hold the text that was to be replaced; read it again")
-    if count > 1 and not all_of_them:
+    if count > 1 and not every:
         raise ToolFailed(f"{path} holds that text {count} times; give more of what is around it, or say all")
     return text, text.replace(old, new)
 
 
 @_files.tool(
     name="edit",
-    metadata=shown(kind="edit", title="Edit {path}", path="path", preview=_preview_edit, asks=_asks),
+    metadata=tool_display(kind="edit", title="Edit {path}", path="path", preview=_preview_edit, asks=_asks),
     sequential=True,
 )
-async def edit(ctx: RunContext[Turn], path: str, old: str, new: str, *, all: bool = False) -> str:
+async def edit(ctx: RunContext[CodingTurn], path: str, old: str, new: str, *, all: bool = False) -> str:
     """Replace a text in a file by another.
 
     Args:
@@ -184,17 +221,17 @@ async def edit(ctx: RunContext[Turn], path: str, old: str, new: str, *, all: boo
         all: Whether to replace every occurrence.
 
     """
-    _, text = await _edited(ctx.deps, path, old, new, all)
-    await ctx.deps.files.write_text(path, text)
+    _, text = await _edited(ctx.deps.turn, path, old, new, all)
+    await ctx.deps.turn.files.write_text(path, text)
     return f"{path} is changed."
 
 
 @_files.tool(
     name="write",
-    metadata=shown(kind="edit", title="Write {path}", path="path", preview=_preview_write, asks=_asks),
+    metadata=tool_display(kind="edit", title="Write {path}", path="path", preview=_preview_write, asks=_asks),
     sequential=True,
 )
-async def write(ctx: RunContext[Turn], path: str, text: str) -> str:
+async def write(ctx: RunContext[CodingTurn], path: str, text: str) -> str:
     """Write a whole file: a new one, or in place of the one that is there. To change a part, use edit.
 
     Args:
@@ -203,14 +240,18 @@ async def write(ctx: RunContext[Turn], path: str, text: str) -> str:
         text: All that is to be in it.
 
     """
-    await ctx.deps.files.write_text(path, text)
+    await ctx.deps.turn.files.write_text(path, text)
     return f"{path} is written."
 
 
 @_files.tool(
-    name="run", metadata=shown(kind="execute", title="Run {command}", remember="{command}", asks=_asks), sequential=True
+    name="run",
+    metadata=tool_display(
+        kind="execute", title="Run {command}", remember="{command}", preview=_preview_run, asks=_asks
+    ),
+    sequential=True,
 )
-async def run(ctx: RunContext[Turn], command: str, timeout: int = 120) -> str:  # noqa: ASYNC109
+async def run(ctx: RunContext[CodingTurn], command: str, timeout: int = 120) -> str:  # noqa: ASYNC109
     """Run a shell command in the working directory and wait for its end. It has no input and no terminal.
 
     Args:
@@ -219,11 +260,11 @@ async def run(ctx: RunContext[Turn], command: str, timeout: int = 120) -> str:  
         timeout: After so many seconds it is killed.
 
     """
-    del ctx
     shell = shutil.which("bash") or "/bin/sh"
+    environment = passed_environment(DEVELOPMENT, ctx.deps.pass_env)
     try:
         async with asyncio.timeout(max(1, timeout)):
-            done = await current_call().terminal(shell, "-c", command, env=environment(), limit=MAX_OUTPUT)
+            done = await current_call().terminal(shell, "-c", command, env=environment, limit=MAX_OUTPUT)
     except TimeoutError:
         raise ToolFailed(f"It did not end within {timeout} seconds and was killed") from None
     text = done.output.decode(errors="replace").strip("\n")

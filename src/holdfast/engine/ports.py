@@ -3,6 +3,13 @@
 An author's code and a wrapped process are the same thing here: an `AgentPort`. It describes itself once to each
 connection, and opens an `AgentSession` for each session, with options and commands of its own that may change while
 the session lives. Nothing about an agent is read from anywhere else.
+
+An `Update` is a dict as protocol version 2 has it, with its kind as ``sessionUpdate`` and the id of what it is about:
+``{"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": {"type": "text", "text": "Hello"}}``. A tool
+call begins with the first ``tool_call_update`` that has its ``toolCallId``.
+
+Wherever a port refuses, it raises a `RequestError` (`InvalidParams` and others in `holdfast.errors`): code, message and
+data reach the client as they are. Of any other exception the client sees a reference, and the log the traceback.
 """
 
 from __future__ import annotations
@@ -36,31 +43,43 @@ class AgentPort(Protocol):
 
     @property
     def begins_entries(self) -> bool:
-        """Whether every entry a turn speaks of begins in that turn, so that what it says of it is the whole."""
+        """Whether every id that a turn speaks of is new in that turn, so that what it says is the whole entry.
+
+        Return False where a message or tool call can come again in a later turn. With True a replay would show what
+        the later turn said of it in place of what the earlier one did.
+        """
         ...
 
     async def describe(self, client: ClientInfo) -> AgentDescription:
-        """Describe the agent to a client that connects."""
+        """Describe the agent to a client that connects. Called once for each connection."""
         ...
 
     async def log_in(self, method_id: str) -> None:
-        """Log in by one of its methods; raise a `RequestError` that says why it failed."""
+        """Log in by one of its methods; raise a `RequestError` that says why it failed.
+
+        `method_id` is what the client sent: refuse one that is not among the `auth_methods` of the description.
+        """
         ...
 
     async def log_out(self) -> None:
-        """Log out."""
+        """Log out. A client may ask for it without a login."""
         ...
 
     async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> AgentSession:
-        """Prepare for a session that comes into memory. `client` is the one that opens it, if any does."""
+        """Prepare for a session that comes into memory; a `RequestError` refuses it.
+
+        `client` is the one that opens it, if any does. Where the session is new or forked, `attached` is not called for
+        that client; where it is restored, `attached` follows. Before this has returned there are no options and
+        commands that could have changed.
+        """
         ...
 
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
-        """Answer a request that the protocol does not define; raise `MethodNotFound` where it has no answer."""
+        """Answer a request that the protocol does not define, as ``_x/y``; raise `MethodNotFound` for others."""
         ...
 
     async def notify(self, method: str, params: Any, client: ConnectedClient) -> None:
-        """Take a notification that the protocol does not define."""
+        """Take a notification that the protocol does not define; do nothing with one that is unknown."""
         ...
 
 
@@ -69,36 +88,53 @@ class AgentSession(Protocol):
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """What can be set for the session now, in the order to show. Call `session.options_changed` on a change."""
+        """What can be set for the session now, in the order to show. Call `session.options_changed` on a change.
+
+        The values are the session's: `session.value` returns one, `session.adjust_option` sets one for the agent.
+        """
         ...
 
     @property
     def commands(self) -> Sequence[Update]:
-        """The slash commands of the session now. Call `session.commands_changed` on a change."""
+        """The slash commands of the session now. Call `session.commands_changed` on a change.
+
+        Each is ``{"type": "command", "name": "dig", "description": "Dig a hole"}``.
+        """
         ...
 
     async def attached(self, client: SessionClient) -> None:
-        """Note that a client has opened the session, perhaps again, with the roots and servers it has now."""
+        """Note that a client has opened the session, perhaps again, with the roots and servers it has now.
+
+        The client that made a session was given to `AgentPort.open` and is named here only if it opens it again.
+        """
         ...
 
     async def detached(self, client: SessionClient) -> None:
-        """Note that a client has left the session."""
+        """Note that a client has left the session. This may be called twice for one client, and after `close`."""
         ...
 
     async def option_set(self, option: str, value: OptionValue) -> None:
-        """React to an option the user has set. Where this raises `RequestError` the option is set back."""
+        """React to an option the user has set, which is stored and announced by now.
+
+        Raise `RequestError` to refuse: the option is set back, that is announced, and the client gets the error. After
+        any other exception the option stays set.
+        """
         ...
 
     async def perform(self, turn: LiveTurn) -> StopReason | None:
-        """Answer a prompt. None is as good as ``end_turn``."""
+        """Answer a prompt. None is as good as ``end_turn``.
+
+        It is cancelled at its next await when the turn is (C5). Tool calls that it leaves open are closed: as completed
+        where the turn ends with ``end_turn``, as cancelled where it was cancelled, otherwise as failed.
+        """
         ...
 
     def notices(self, client: SessionClient) -> list[Update]:
-        """Return what a client that has just attached should be told, as servers that failed."""
+        """Return what a client that has just attached should be told, as servers that failed: updates ``notice``."""
         ...
 
     async def close(self) -> None:
-        """Clean up: the session leaves memory."""
+        """Clean up: the session leaves memory. From now on nothing may be said in it."""
         ...
 
 

@@ -170,10 +170,7 @@ class Registry:
             await self._let_go(session)
 
     async def _let_go(self, session: LiveSession) -> None:
-        try:
-            await session.agent.close()
-        except Exception:
-            log.exception("Closing a session failed in the agent")
+        await session.close_agent()
         try:
             await self.store.release(session.journal.claim)
         except StoreError as e:

@@ -17,7 +17,7 @@ from holdfast.engine.asks import Asks
 from holdfast.engine.attachment import Attachment
 from holdfast.engine.journal import Journal, keep_latest
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
-from holdfast.errors import InvalidParams, RequestError, SessionMoved, SessionNotFound
+from holdfast.errors import InvalidParams, RequestError, SessionMoved, SessionNotFound, TurnOver
 from holdfast.model import (
     UNBOUND,
     Event,
@@ -59,8 +59,8 @@ class LiveSession:
     """A session that is open in this process."""
 
     __slots__ = (
-        "_asks", "_readers_changed", "_registry", "additional", "agent", "agent_name", "attachments", "created_at",
-        "cwd", "id", "idle_since", "journal", "principal", "queue", "runner", "state", "title", "turn",
+        "_asks", "_detaching", "_readers_changed", "_registry", "additional", "agent", "agent_name", "attachments",
+        "created_at", "cwd", "id", "idle_since", "journal", "principal", "queue", "runner", "state", "title", "turn",
     )  # fmt: skip
 
     agent: AgentSession
@@ -84,6 +84,7 @@ class LiveSession:
         self.idle_since = asyncio.get_running_loop().time()
         self._registry = registry
         self._asks: Asks | None = None
+        self._detaching: tuple[asyncio.Task[None], ...] = ()
         self._readers_changed: asyncio.Event | None = None
 
     @property
@@ -124,6 +125,8 @@ class LiveSession:
         if self.turn is not None and self.turn.running:
             self.turn.emit(event)
             return
+        if self._registry.live.get(self.id) is not self:
+            raise TurnOver("This session has left memory; nothing more can be said in it")
         if event.rule.fold is Fold.STATE:
             before = self.title, dict(self.state.latest)
             self.note(event.update())
@@ -165,18 +168,32 @@ class LiveSession:
 
     def detach(self, attachment: Attachment) -> None:
         """Let a client watch no more."""
+        if attachment not in self.attachments:
+            return
         self.attachments = tuple(other for other in self.attachments if other is not attachment)
         if self._asks is not None:
             self._asks.forget(attachment)
         self._clients_changed()
         if all(other.client is not attachment.client for other in self.attachments):
-            self.start(self._detached(attachment.client))
+            self._detaching = (*self._detaching, self._registry.start(self._detached(attachment.client)))
 
     async def _detached(self, client: SessionClient) -> None:
         try:
             await self.agent.detached(client)
         except Exception:
             log.exception("The agent failed when a client left")
+        finally:
+            current = asyncio.current_task()
+            self._detaching = tuple(task for task in self._detaching if task is not current)
+
+    async def close_agent(self) -> None:
+        """Let the agent clean up, after it was told of all clients that left."""
+        if self._detaching:
+            await asyncio.wait(self._detaching)
+        try:
+            await self.agent.close()
+        except Exception:
+            log.exception("Closing a session failed in the agent")
 
     def tell(self, client: SessionClient, update: Update) -> None:
         """Show something to one client alone that is never stored, as a notice about its own servers."""
@@ -254,11 +271,13 @@ class LiveSession:
 
     def options_changed(self) -> None:
         """Tell the clients that the agent offers other options, or other values."""
-        self.announce(self.options_update())
+        if hasattr(self, "agent"):  # while it is opened, what opens it will tell
+            self.announce(self.options_update())
 
     def commands_changed(self) -> None:
         """Tell the clients that the agent offers other commands."""
-        self.announce(self.commands_update())
+        if hasattr(self, "agent"):
+            self.announce(self.commands_update())
 
     async def set_option(self, option_id: str, value: object) -> None:
         """Set an option for the user (D2); the agent is told, and may refuse with a `RequestError`."""

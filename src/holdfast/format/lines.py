@@ -137,7 +137,7 @@ def searchable_text(entry: Entry) -> str:
 
 
 def is_plain(update: Update) -> bool:
-    """Say whether marks are all that an update needs."""
+    """Return whether marks are all that an update needs."""
     kind: str = update["sessionUpdate"]
     content: Any = update.get("content")
     if kind == "tool_call_update":

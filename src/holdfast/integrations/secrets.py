@@ -1,24 +1,25 @@
-"""Keys in our environment: what is shown, stored or handed to others must be without them (P10)."""
+"""Texts without the keys of our environment: what is shown, stored or logged must be without them (P10)."""
 
 from __future__ import annotations
 
 import os
 import re
 
-_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:AUTH|DSN|JWT|PAT|PASS|PWD|(?:API|ACCESS|PRIVATE|SECRET)?KEY"
+    r"|\w*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL))S?(?:_|$)"
+    r"|(?:DATABASE|CONNECTION|REDIS|MONGO\w*|POSTGRES\w*)_(?:URL|URI|STRING)$",
+    re.IGNORECASE,
+)
+_INNOCENT = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
 
 SHORTEST = 8
-"""What is shorter is no key, and would be found in innocent text."""
+"""A shorter value is no key, and would be found in innocent text."""
 
 
 def redacted(text: str) -> str:
-    """Take out the values of all variables of our environment that are called like a secret."""
+    """Return a text without the values of all variables of our environment that are named like a secret."""
     for name, value in os.environ.items():
-        if len(value) >= SHORTEST and _NAME.search(name):
+        if len(value) >= SHORTEST and name not in _INNOCENT and _SECRET_NAME.search(name):
             text = text.replace(value, "…")
     return text
-
-
-def environment() -> dict[str, str]:
-    """Give our environment without what is called like a secret, for commands that a model has chosen."""
-    return {name: value for name, value in os.environ.items() if not _NAME.search(name)}

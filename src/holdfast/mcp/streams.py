@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 UNREAD_BYTES = 256 << 10
 """No more is read from a process while this much of what it sent waits to be parsed."""
 
+LINE_BYTES = 64
+"""What a line takes in memory besides its own bytes."""
+
 HTTP_SECONDS = 30.0
 
 SSE_SECONDS = 3600.0
@@ -189,7 +192,7 @@ class ProcessStreams:
                 self._end(f"it sent a message of more than {line.limit} bytes")
                 return
             self._lines.append(line)
-            self._unread += len(line)
+            self._unread += len(line) + LINE_BYTES
         if not self._paused and self._unread > UNREAD_BYTES:
             self._paused = True
             self._transport.pause()
@@ -219,7 +222,7 @@ class ProcessStreams:
                 self._arrived.clear()
                 await self._arrived.wait()
             line = self._lines.popleft()
-            self._unread -= len(line)
+            self._unread -= len(line) + LINE_BYTES
             message = self._parse(line)
             await self._budget.pace()
             if message is not None:

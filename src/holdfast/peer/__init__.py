@@ -4,8 +4,9 @@
 both directions, bounded memory. It knows no method but `$/cancel_request`; `Routes` says who answers what.
 """
 
+from holdfast.peer.dropped_line import DroppedLine
 from holdfast.peer.limits import PeerLimits
-from holdfast.peer.peer import DroppedLine, Peer
+from holdfast.peer.peer import Peer
 from holdfast.peer.routes import Routes
 
 __all__ = ["DroppedLine", "Peer", "PeerLimits", "Routes"]

@@ -40,6 +40,7 @@ from holdfast.jsonrpc import (
     oversized,
     salvaged,
 )
+from holdfast.peer.dropped_line import dropped_line, log_dropped_line
 from holdfast.peer.faults import CANCELLED, error_for
 from holdfast.peer.incoming import BatchAnswer, IncomingRequest, IncomingRequests, fitting, handled, read_params
 from holdfast.peer.limits import PeerLimits
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from types import TracebackType
 
+    from holdfast.peer.dropped_line import DroppedLine
     from holdfast.peer.routes import Routes
     from holdfast.transport import Line, Transport
 
@@ -59,9 +61,6 @@ T = TypeVar("T")
 
 FRAME_BYTES = 256
 """What a frame costs while it waits, beside its bytes: a flood of empty ones is a flood too."""
-
-HEAD_BYTES = 4_096
-"""So much of a dropped line, the beginning of it, is shown to whoever is told of it."""
 
 Observer: TypeAlias = "Callable[[Literal['in', 'out'], bytes], None]"
 
@@ -75,18 +74,6 @@ class _Entry(NamedTuple):
 
     message: Message
     batch: BatchAnswer
-
-
-@final
-class DroppedLine(NamedTuple):
-    """A line that was neither handled nor answered."""
-
-    reason: str
-    size: int
-    head: bytes
-    """Its first bytes."""
-    was_message: bool
-    """Whether it was meant to be a message, and could not be read; programs print all sorts of things."""
 
 
 class Peer:
@@ -373,15 +360,9 @@ class Peer:
             return
         unreadable = type(frame) is Malformed or type(line) is Oversized or (type(frame) is Invalid and frame.to_us)
         size = line.size if type(line) is Oversized else len(line)
-        dropped = DroppedLine(
-            frame.error.message, size, seen[:HEAD_BYTES], unreadable and _looks_like_message(seen[:HEAD_BYTES])
-        )
-        if self.on_dropped_line is None:
-            level = logging.WARNING if dropped.was_message else logging.INFO  # others print what is not for us
-            log.log(level, "A line of %d bytes was dropped (%s): %r", size, dropped.reason, dropped.head[:200])
-            return
+        dropped = dropped_line(frame.error.message, seen, size, unreadable=unreadable)
         try:
-            self.on_dropped_line(dropped)
+            (self.on_dropped_line or log_dropped_line)(dropped)
         except Exception:
             log.exception("Whoever is told of dropped lines failed")
 
@@ -516,9 +497,3 @@ class Peer:
             raise
         except BaseException as e:  # noqa: BLE001
             error_for(e, f"The notification {notification.method}")
-
-
-def _looks_like_message(head: bytes) -> bool:
-    """Return whether a line that could not be read was meant to be JSON-RPC."""
-    names = (b'"jsonrpc"', b'"method"', b'"result"', b'"error"')
-    return head.lstrip()[:1] in (b"{", b"[") and any(name in head for name in names)

@@ -97,6 +97,8 @@ class AttachedClient:
         self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
         self._timer: asyncio.TimerHandle | None = None
         self.attachment: Attachment | None = None
+        self.attaching = asyncio.Lock()
+        """Held while it is attached, so that it is attached once."""
         self._connection = connection
         self._peer = connection.peer
         self._session_id = session_id

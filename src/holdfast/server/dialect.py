@@ -158,7 +158,8 @@ class Dialect:
         except BaseException:
             client.setup = before
             raise
-        await self._attach(session, client)
+        async with client.attaching:
+            await self._attach(session, client)
         if replay:
             assert client.attachment is not None
             async for blocks in client.attachment.past(engine.store):
@@ -257,9 +258,10 @@ class Dialect:
         except SessionNotFound:
             cwd, *additional = client.roots
             session = await engine.restore(session_id, cwd, additional, scope=self.connection.scope, client=client)
-        if client.attachment not in session.attachments:  # it watches one that is gone, or none
-            client.attachment = await session.attach(client)
-            client.attachment.follow()
+        async with client.attaching:
+            if client.attachment not in session.attachments:  # it watches one that is gone, or none
+                client.attachment = await session.attach(client)
+                client.attachment.follow()
         return session
 
     async def _live(self, session_id: str) -> tuple[str, LiveSession | None]:
@@ -301,14 +303,16 @@ class Dialect:
 
     async def _watch_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
         """Show a session that is new to the client, with all that was said while it was opened."""
-        if self._clients.get(session.id) is not client:
-            return
-        await self._attach(session, client)
-        self._announce(session, client)
-        assert client.attachment is not None
-        async for blocks in client.attachment.past((await self.connection.host.engine()).store, known_lines):
-            await client.replay(blocks)
-        self._follow(client)
+        store = (await self.connection.host.engine()).store
+        async with client.attaching:
+            if self._clients.get(session.id) is not client:
+                return
+            await self._attach(session, client)
+            self._announce(session, client)
+            assert client.attachment is not None
+            async for blocks in client.attachment.past(store, known_lines):
+                await client.replay(blocks)
+            self._follow(client)
 
     def _announce(self, session: LiveSession, client: AttachedClient) -> None:
         if self._clients.get(session.id) is client and session.agent.commands:
@@ -325,7 +329,8 @@ class Dialect:
             updates.append(session.options_update())
         if session.title is not None:
             updates.append({"sessionUpdate": "session_info_update", "title": session.title})
-        updates += session.state.latest.values()
+        told = {update["sessionUpdate"] for update in updates if session.agent.commands or "title" in update}
+        updates += (update for kind, update in session.state.latest.items() if kind not in told)
         return updates
 
     def _after_answer(self, step: Callable[[], None]) -> None:

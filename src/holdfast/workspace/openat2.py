@@ -1,7 +1,7 @@
 """Linux's `openat2`: the kernel itself sees to it that a path stays beneath a directory while it resolves it.
 
 Owns the system call and whether it is there. It knows no roots and decides nothing: errors come out as the kernel says
-them. Elsewhere, and on kernels before 5.6, `walk` does the same in more steps.
+them. Elsewhere, and on kernels before 5.6, `safe_open` does the same in more steps.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NUMBER = 437  # the same on every architecture Python runs on but Alpha
-_AT_FDCWD = -100
 _NO_MAGICLINKS = 0x02
-_NO_SYMLINKS = 0x04
 _BENEATH = 0x08
 _HOW = struct.Struct("=QQQ")  # struct open_how: flags, mode, resolve
 
@@ -29,20 +27,18 @@ def open_beneath(directory: int, path: str, flags: int) -> int:
     return _openat2(directory, path, flags, _BENEATH | _NO_MAGICLINKS)
 
 
-def open_without_links(path: str, flags: int) -> int:
-    """Open an absolute path in which nothing is a link; ELOOP if something is."""
-    return _openat2(_AT_FDCWD, path, flags, _NO_SYMLINKS | _NO_MAGICLINKS)
-
-
 @cache
 def available() -> bool:
-    """Whether this kernel has the call, and whatever sandbox we are in lets it through."""
+    """Return whether this kernel has the call, and whatever sandbox we are in lets it through."""
     if sys.platform != "linux":
         return False
+    root = os.open("/", os.O_PATH | os.O_DIRECTORY)
     try:
-        os.close(open_without_links("/", os.O_PATH | os.O_DIRECTORY))
+        os.close(open_beneath(root, ".", os.O_PATH | os.O_DIRECTORY))
     except OSError:
         return False
+    finally:
+        os.close(root)
     return True
 
 

@@ -1,4 +1,4 @@
-"""What looking around in the roots gives: plain values, and never more of them than asked for."""
+"""What listing and searching return: plain values, and never more of them than asked for."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ Kind: TypeAlias = Literal["file", "directory", "link", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name in a directory and what stands behind it."""
+    """A name in a directory, and what it is."""
 
     path: str
-    """Relative to cwd where it can be, absolute in other roots; every file tool takes it."""
+    """Relative to cwd where it can be, absolute in other roots; every file tool takes it.
+
+    Always text that can be shown and sent: each byte of a name that is not UTF-8 is written like `\\xe9`.
+    `Workspace.absolute` gives the real path."""
     kind: Kind
     """`other` is a pipe, a socket or a device, which no tool reads or writes."""
     size: int
@@ -34,13 +37,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A line in which something was found."""
+    """A line that holds what was searched for."""
 
     path: str
     line: int
     """The first line is 1."""
     text: str
-    """The line without its end; of a long one, the part around what was found."""
+    """The line without its end; of a long one, the part around the match."""
 
 
 @dataclass(frozen=True, slots=True)

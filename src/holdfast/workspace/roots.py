@@ -1,129 +1,309 @@
-"""Which names lie inside a session's directories: the half of P9 that needs no descriptor.
+"""Which paths lie inside a session's directories, and that these stay the directories they were (P9).
 
-Owns the root set `[cwd, *additionalDirectories]` and the arithmetic of paths in it. `..` in a path is taken by its
-letters (`a/../b` is `b`, whatever `a` is), so a name is inside or outside before anything is touched. It opens nothing:
-that a name stays inside once links are followed is the business of `opening`.
+Owns the roots `[cwd, *additionalDirectories]`, the arithmetic of paths in them, and the descriptors of the roots while
+somebody uses them. `..` in a path is taken by its letters (`a/../b` is `b`, whatever `a` is), so a path is inside or
+outside before anything is touched. That it stays inside once links are followed is the business of `safe_open`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
-from dataclasses import dataclass, field
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.errors import FileRefused, OutsideRoots, UsageError
+from holdfast.errors import FileRefused, OutsideRoots, RootReplaced, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
+# A directory that is only passed through need not be readable, where the system can say so.
+DIRECTORY: int = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
-@dataclass(frozen=True, slots=True)
+
 class Root:
-    """One directory of the set: how the client named it, and where it really was when the session was opened."""
+    """One directory of a session: how the client named it, where it really is, and which directory that is.
 
-    given: str
-    real: str
+    A directory is identified by its device and inode, once, when it is first seen: when the session is opened, or,
+    if it does not exist then, when it is first used. From then on another directory of that name is refused, and so is
+    a link that leads to another one. It is open while somebody uses it; all share one descriptor.
+    """
+
+    __slots__ = ("_descriptor", "_identity", "_lock", "_users", "given", "real")
+
+    def __init__(self, given: str, real: str) -> None:
+        self.given = given
+        self.real = real
+        self._identity: tuple[int, int] | None = None
+        with suppress(OSError):
+            self._identity = _identity_at(real)
+        self._lock = threading.Lock()
+        self._users = 0
+        self._descriptor = -1
+
+    @contextmanager
+    def open(self) -> Generator[int]:
+        """Yield a descriptor of the directory. Raises `RootReplaced` if it is no longer the same directory."""
+        descriptor = self.acquire()
+        try:
+            yield descriptor
+        finally:
+            self.release()
+
+    def acquire(self) -> int:
+        """Return a descriptor of the directory, which stays open until `release`."""
+        with self._lock:
+            if self._users == 0:
+                self._descriptor = self._open()
+            elif not self._is_in_place():
+                raise self._replaced()
+            self._users += 1
+            return self._descriptor
+
+    def release(self) -> None:
+        """Close the descriptor, unless somebody else uses it."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    def _open(self) -> int:
+        try:
+            descriptor = self._open_directory()
+        except OSError as e:
+            raise self._lost(e) from e
+        identity = _identity(os.fstat(descriptor))
+        if self._identity is None:
+            self._identity = identity
+        elif self._identity != identity:
+            os.close(descriptor)
+            raise self._replaced()
+        return descriptor
+
+    def _open_directory(self) -> int:
+        if self._identity is not None:
+            try:
+                return os.open(self.real, DIRECTORY)
+            except OSError as e:
+                if e.errno != errno.ENAMETOOLONG:
+                    raise
+        # Nobody knows yet which directory it is, so no link may have a say in it.
+        return _open_without_links(self.real)
+
+    def _is_in_place(self) -> bool:
+        """Return whether the directory that is open is still found under its name."""
+        try:
+            return _identity_at(self.real) == self._identity
+        except OSError as e:
+            raise self._lost(e) from e
+
+    def _lost(self, error: OSError) -> Exception:
+        if error.errno == errno.ENOENT:
+            why = "This directory of the session is gone; load the session again when it is back"
+            return FileNotFoundError(errno.ENOENT, why, self.given)
+        if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
+            return self._replaced()
+        return error
+
+    def _replaced(self) -> RootReplaced:
+        return RootReplaced(
+            self.given,
+            "is no longer the directory it was when the session was opened: it was replaced by another one, by a link"
+            " or by a file. Load the session again to work in what is there now.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A name inside a root. `parts` holds no `.` and no empty name, and no `..` until a link brings one."""
+class RootedPath:
+    """A path inside a root. `parts` holds no `.` and no empty name, and no `..` until a link brings one."""
 
     root: Root
     parts: tuple[str, ...]
-    asked: str
+    original: str
     """What the caller wrote, for messages."""
     directory: bool = False
     """Whether it was written as a directory, with a slash at its end."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class Workspace:
     """The directories a session may touch; the first is `cwd`, against which relative paths are read.
 
-    Making one looks at the disk once, to learn where each root really is. From then on a root is that directory: one
-    that is deleted and made again is the same root, one that is replaced by a link is refused.
+    Made by `Workspace.resolve`, when a connection opens the session, and used as long as that connection uses it:
+    `hold` keeps the directories open while a turn runs. Without it each file operation opens them anew, and refuses
+    one that was replaced all the same.
     """
 
-    cwd: Path
-    roots: tuple[Path, ...]
-    _prefixes: tuple[tuple[str, Root], ...] = field(repr=False, compare=False)
+    __slots__ = ("_cwd", "_prefixes", "_roots")
 
-    def __init__(self, cwd: AnyPath, additional: Iterable[AnyPath] = ()) -> None:
-        roots = tuple(dict.fromkeys(_root(path) for path in (cwd, *additional)))  # B3: order kept, duplicates dropped
+    def __init__(self, roots: Sequence[Root]) -> None:
         names = [(root.given, root) for root in roots] + [(root.real, root) for root in roots]
         prefixes = {f"{name.rstrip('/')}/": root for name, root in reversed(names)}
-        object.__setattr__(self, "cwd", Path(roots[0].given))
-        object.__setattr__(self, "roots", tuple(Path(root.given) for root in roots))
+        self._roots = tuple(roots)
+        self._cwd = roots[0].given
         # The longest name first: of nested roots the inner one answers for what is in it.
-        object.__setattr__(self, "_prefixes", tuple(sorted(prefixes.items(), key=lambda pair: -len(pair[0]))))
+        self._prefixes = sorted(prefixes.items(), key=lambda prefix: -len(prefix[0]))
 
-    def resolve(self, path: AnyPath) -> Path:
-        """Give the absolute form of a path inside the roots; refuse any other. Links are not looked at."""
-        place = self.locate(path)
-        return Path(place.root.given, *place.parts)
+    @classmethod
+    def resolve(cls, cwd: AnyPath, additional: Iterable[AnyPath] = ()) -> Workspace:
+        """Find out where a session's directories are, and which directories they are; the only look at their names.
 
-    def locate(self, path: AnyPath) -> Place:
-        """Find the root that a path is in."""
-        asked = _text(path)
-        absolute = _normal(asked if os.path.isabs(asked) else f"{self.cwd}/{asked}")  # noqa: PTH117  (pathlib is slow)
+        One that does not exist is allowed: commands may make it. Raises `UsageError` where a path is not absolute.
+        """
+        # B3: order kept, duplicates dropped
+        named = dict.fromkeys(_root_names(path) for path in (cwd, *additional))
+        return cls([Root(given, real) for given, real in named])
+
+    @property
+    def cwd(self) -> Path:
+        """The working directory."""
+        return Path(self._cwd)
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """All directories, the working directory first."""
+        return tuple(Path(root.given) for root in self._roots)
+
+    @contextmanager
+    def hold(self) -> Generator[None]:
+        """Keep the directories open, as for the time of a turn.
+
+        One that cannot be opened is left out: whoever wants something in it is told why.
+        """
+        held: list[Root] = []
+        try:
+            for root in self._roots if sys.platform != "win32" else ():
+                with suppress(OSError, FileRefused):
+                    root.acquire()
+                    held.append(root)
+            yield
+        finally:
+            for root in held:
+                root.release()
+
+    def absolute(self, path: AnyPath) -> Path:
+        """Return the absolute form of a path inside the roots. Raises `OutsideRoots`; links are not looked at."""
+        rooted = self.locate(path)
+        return Path(rooted.root.given, *rooted.parts)
+
+    def locate(self, path: AnyPath) -> RootedPath:
+        """Return the root that a path is in, and the path there. Raises `OutsideRoots`."""
+        original = _text(path)
+        name = _unescaped(original)
+        absolute = _normal(name if os.path.isabs(name) else f"{self._cwd}/{name}")  # noqa: PTH117  (pathlib is slow)
         found = self.find(absolute)
         if found is None:
-            raise self.outside(asked, "is outside")
+            raise self.outside(original, "is outside")
         # A name that ends in these can only be a directory's.
-        return Place(*found, asked, asked.rpartition("/")[2] in {"", ".", ".."})
+        return RootedPath(*found, original, original.rpartition("/")[2] in {"", ".", ".."})
 
     def find(self, absolute: str) -> tuple[Root, tuple[str, ...]] | None:
-        """Find the innermost root of an absolute, normal path, and its parts there."""
+        """Return the innermost root of an absolute, normal path, and its parts there."""
         whole = f"{absolute}/"
         for prefix, root in self._prefixes:
             if whole.startswith(prefix):
                 return root, tuple(absolute[len(prefix) :].split("/")) if len(absolute) > len(prefix) else ()
         return None
 
-    def follow(self, place: Place, link: str, rest: tuple[str, ...]) -> Place:
-        """Find the place that a link names whose root is not that of the place it was met at; see `opening`."""
+    def follow(self, path: RootedPath, link: str, rest: tuple[str, ...]) -> RootedPath:
+        """Return the path that a link names which leaves the root that it is in. Raises `OutsideRoots`."""
         names = [name for name in (*link.split("/"), *rest) if name not in {"", "."}]
         reached: list[str] = []
         found = None
         while names:
             if names[0] == ".." and found is not None and found[1]:
-                break  # what stands before it may be a link: where it leads is for the walk to find out
+                break  # what stands before it may be a link: where it leads is found out while it is opened
             if (name := names.pop(0)) == "..":
                 del reached[-1:]
             else:
                 reached.append(name)
             found = self.find(f"/{'/'.join(reached)}")
         if found is None:
-            raise self.outside(place.asked, f"leads, through a link to {link!r}, outside")
-        return Place(found[0], (*found[1], *names), place.asked, place.directory)
+            raise self.outside(path.original, f"leads, through a link to {link!r}, outside")
+        return RootedPath(found[0], (*found[1], *names), path.original, path.directory)
 
     def show(self, root: Root, parts: tuple[str, ...]) -> str:
-        """Write a place so that it can be given back to `locate`: short in cwd, absolute elsewhere."""
-        if root.given == str(self.cwd):
-            return "/".join(parts) or "."
-        return str(Path(root.given, *parts))
+        """Return a path as people read it, and as `locate` takes it: short in cwd, absolute elsewhere."""
+        shown = "/".join(parts) or "." if root.given == self._cwd else str(Path(root.given, *parts))
+        return escaped(shown)
 
-    def outside(self, asked: str, how: str) -> OutsideRoots:
-        """Say that a path is not in the set, and what would be."""
-        roots = ", ".join(str(root) for root in self.roots)
+    def outside(self, original: str, how: str) -> OutsideRoots:
+        """Return the error which says that a path is not in the roots, and what would be."""
+        roots = ", ".join(root.given for root in self._roots)
         return OutsideRoots(
-            asked,
+            original,
             f"{how} the session's directories ({roots}). Use a path inside one of them,"
             " or have its directory added to the session.",
         )
 
 
-def _root(path: AnyPath) -> Root:
+# To the system names are bytes. One that is not UTF-8 cannot be shown, sent or stored: each byte that does not fit is
+# written like `\xe9`, and understood again where a path is given. A backslash that would be taken for the beginning of
+# such a byte is written as `\x5c`.
+
+_UNFIT = re.compile(r"[\udc80-\udcff]|\\(?=x(?:5c|[89a-f][0-9a-f]))", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\x(5c|[89a-f][0-9a-f])", re.IGNORECASE)
+
+
+def escaped(name: str) -> str:
+    """Return a name of the file system as text that can be shown, sent and stored."""
+    if name.isascii() and "\\" not in name:
+        return name
+    return _UNFIT.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", name)
+
+
+def _unescaped(text: str) -> str:
+    if "\\x" not in text or sys.platform == "win32":
+        return text
+    name = _ESCAPE.sub(lambda found: "\\" if found[1].lower() == "5c" else chr(0xDC00 + int(found[1], 16)), text)
+    return os.fsdecode(os.fsencode(name))
+
+
+def _root_names(path: AnyPath) -> tuple[str, str]:
+    """Return how a root is named, and where it really is."""
     name = os.fspath(path)
     if not isinstance(name, str) or not os.path.isabs(name) or "\0" in name:  # noqa: PTH117  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"a session's directory must be an absolute path, not {name!r}")
     real = _normal(os.path.realpath(name))
-    return Root(real if ".." in name.split("/") else _normal(name), real)
+    return real if ".." in name.split("/") else _normal(name), real
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _identity_at(path: str) -> tuple[int, int]:
+    """Return which directory stands under a name."""
+    try:
+        return _identity(os.stat(path))  # noqa: PTH116  (pathlib is slow)
+    except OSError as e:
+        if e.errno != errno.ENAMETOOLONG:
+            raise
+    descriptor = _open_without_links(path)
+    try:
+        return _identity(os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _open_without_links(path: str) -> int:
+    """Open a directory in whose absolute path nothing is a link; ELOOP or ENOTDIR if something is."""
+    here = os.open("/", DIRECTORY | NOFOLLOW)
+    for name in filter(None, path.split("/")):
+        try:
+            there = os.open(name, DIRECTORY | NOFOLLOW, dir_fd=here)
+        finally:
+            os.close(here)
+        here = there
+    return here
 
 
 def _text(path: AnyPath) -> str:

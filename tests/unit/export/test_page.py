@@ -96,7 +96,7 @@ def page(*updates: Any, title: str = "A talk", redacted: int = 0) -> str:
     history = fold(map(msgspec.json.encode, updates))
     about = msgspec.structs.replace(info(cwd="/work"), title=title)
     return "".join(
-        (writer.opening(about, SessionState()), *(writer.entry(it) for it in history), writer.closing(redacted))
+        (writer.opening(about, SessionState()), *(writer.entry(entry) for entry in history), writer.closing(redacted))
     )
 
 
@@ -116,7 +116,7 @@ def everything(text: str) -> list[Any]:
             {"type": "diff", "path": text, "oldText": "a", "newText": text},
         ],
     }
-    images = [{"type": "image", "mimeType": it, "data": text} for it in (text, "image/png")]
+    images = [{"type": "image", "mimeType": mime, "data": text} for mime in (text, "image/png")]
     return [
         {"sessionUpdate": "user_message", "messageId": "u", "content": [block, images[0]]},
         {"sessionUpdate": "agent_thought", "messageId": "t", "content": [block]},
@@ -140,7 +140,7 @@ def test_nothing_that_was_said_does_anything(text: str) -> None:
     assert judge.wrong == []
     assert judge.open == []
     assert judge.articles == 6
-    assert all(re.match(r"#e\d|https?://|data:image/png;base64,[A-Za-z0-9+/]*={0,2}$", it) for it in judge.links)
+    assert all(re.match(r"#e\d|https?://|data:image/png;base64,[A-Za-z0-9+/]*={0,2}$", link) for link in judge.links)
     assert safe_text(written) == written
 
 

@@ -23,7 +23,7 @@ MESSAGE = {"sessionUpdate": "agent_message", "messageId": "m"}
 
 
 def lines(*updates: Update, complete: bool = True) -> list[Line]:
-    return lines_of(fold([event_from(it).body for it in updates], complete=complete))
+    return lines_of(fold([event_from(update).body for update in updates], complete=complete))
 
 
 @pytest.mark.parametrize("kind", ["user_message", "agent_message", "agent_thought"])

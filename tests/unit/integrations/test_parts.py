@@ -10,10 +10,11 @@ from pydantic_ai import BinaryContent, FallbackExceptionGroup, ToolDefinition
 from pydantic_ai import exceptions as e
 from tests.support.acp import text
 
+from holdfast.children.environment import DEVELOPMENT, passed_environment
 from holdfast.integrations import secrets
-from holdfast.integrations.pydantic_ai.failures import ADVICE, failure_of, stop_of
-from holdfast.integrations.pydantic_ai.prompts import user_content
-from holdfast.integrations.pydantic_ai.shown import MAX_TITLE, Shown, shown, shown_of
+from holdfast.integrations.pydantic_ai.display import ToolDisplay, display_of, tool_display
+from holdfast.integrations.pydantic_ai.provider_errors import ADVICE, failure_of, stop_reason_of
+from holdfast.integrations.pydantic_ai.user_content import user_content
 
 
 @pytest.mark.parametrize(
@@ -21,28 +22,32 @@ from holdfast.integrations.pydantic_ai.shown import MAX_TITLE, Shown, shown, sho
     [
         ("Edit {path}", {"path": "a.py"}, "Edit a.py"),
         ("Edit {path}", {}, "Edit file"),
-        ("Edit {path}", {"path": "a\n\x1b[31m\tb"}, "Edit a [31m b"),
-        ("Edit {path}", {"path": "x" * 1000}, "Edit " + "x" * (MAX_TITLE - 6) + "…"),
+        ("Edit {path}", {"path": "a\n\x1b[31m\tb"}, r"Edit a ⏎ \u001b[31m b"),
+        ("Edit {path}", {"path": "x" * 10_000}, "Edit " + "x" * 10_000),
+        ("Run {command}", {"command": "# harmless\nrm x\r\n  ls "}, "Run # harmless ⏎ rm x ⏎ ls"),
+        ("Run {command}", {"command": "ls \u202egpj.x\u202c\u200b"}, r"Run ls \u202egpj.x\u202c\u200b"),
+        ("Say {text}", {"text": "für 👩\u200d🚀"}, "Say für 👩\u200d🚀"),
         ("Edit {path.nothing}", {"path": "a"}, "Edit file"),
         ("{", {}, "Edit file"),
         ("", {"path": "a"}, "Edit file"),
         ("Say {text}", {"text": {"a": [1]}}, "Say {'a': [1]}"),
     ],
 )
-def test_a_title_is_one_line_whatever_the_model_says(template: str, arguments: dict[str, Any], title: str) -> None:
-    assert Shown(title=template).titled("edit_file", arguments) == title
+@pytest.mark.requirement("P13")
+def test_a_title_is_one_line_with_all_the_model_says(template: str, arguments: dict[str, Any], title: str) -> None:
+    assert ToolDisplay(title=template).titled("edit_file", arguments) == title
 
 
 def test_an_answer_for_ever_is_about_the_tool_or_what_its_author_says() -> None:
-    assert Shown().subject("run", {"command": "ls"}) == "tool run"
-    assert Shown(remember="{command}").subject("run", {"command": "ls -l\n"}) == "tool run: ls -l\n"
-    assert Shown(remember="{command}").subject("run", {}) == "tool run"
+    assert ToolDisplay().subject("run", {"command": "ls"}) == "tool run"
+    assert ToolDisplay(remember="{command}").subject("run", {"command": "ls -l\n"}) == "tool run: ls -l\n"
+    assert ToolDisplay(remember="{command}").subject("run", {}) == "tool run"
 
 
 def test_metadata_of_others_are_none_of_ours() -> None:
-    assert shown_of(None) == Shown()
-    assert shown_of(ToolDefinition(name="a", metadata={"holdfast": "something else"})) == Shown()
-    assert shown_of(ToolDefinition(name="a", metadata=shown(kind="read"))).kind == "read"
+    assert display_of(None) == ToolDisplay()
+    assert display_of(ToolDefinition(name="a", metadata={"holdfast": "something else"})) == ToolDisplay()
+    assert display_of(ToolDefinition(name="a", metadata=tool_display(kind="read"))).kind == "read"
 
 
 def test_a_prompt_of_text_and_links_is_text() -> None:
@@ -110,13 +115,36 @@ def test_the_last_of_several_models_that_failed_is_told() -> None:
     ],
 )
 def test_what_stops_a_run_on_purpose_is_a_reason(error: Exception, finish: str | None, reason: str | None) -> None:
-    assert stop_of(error, finish) == reason
+    assert stop_reason_of(error, finish) == reason
 
 
+@pytest.mark.requirement("P10")
 def test_secrets_are_what_variables_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"MY_TOKEN": "token-12345", "PASSWORD": "short", "MONKEY_ISLAND": "x" * 20}.items():
+    names = ("MY_TOKEN", "API_KEY_PROD", "MYSQL_PWD", "GH_PAT", "DATABASE_URL", "APIKEY", "AWS_SECRET_ACCESS_KEY")
+    for n, name in enumerate(names):
+        monkeypatch.setenv(name, f"secret-{n}-12345")
+    for name, value in {"PASSWORD": "short", "MONKEY_ISLAND": "x" * 20, "PATHS": "y" * 20}.items():
         monkeypatch.setenv(name, value)
-    assert secrets.redacted("token-12345 short " + "x" * 20) == "… short " + "x" * 20
-    assert {"MY_TOKEN", "PASSWORD"}.isdisjoint(secrets.environment())
-    assert "MONKEY_ISLAND" in secrets.environment()
-    assert "PATH" in secrets.environment()
+    said = " ".join(f"secret-{n}-12345" for n in range(len(names)))
+    assert secrets.redacted(said) == " ".join(["…"] * len(names))
+    assert secrets.redacted("short " + "x" * 20 + "y" * 20) == "short " + "x" * 20 + "y" * 20
+
+
+@pytest.mark.requirement("P10")
+def test_commands_get_the_variables_that_are_known_to_be_harmless_and_those_that_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    secret = ("DATABASE_URL", "MYSQL_PWD", "GH_PAT", "API_KEY_PROD", "MY_TOKEN", "SSH_AUTH_SOCK", "ANYTHING_ELSE")
+    for name in secret:
+        monkeypatch.setenv(name, "secret")
+    for name in ("VIRTUAL_ENV", "LC_TIME", "no_proxy"):
+        monkeypatch.setenv(name, "harmless")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.test:8080")
+    monkeypatch.setenv("https_proxy", "http://me:secret@proxy.test:8080")
+    monkeypatch.setenv("TERM", "() { echo smuggled; }")
+    got = passed_environment(DEVELOPMENT, ["MY_TOKEN", "NOT_SET"])
+    assert got["MY_TOKEN"] == "secret"
+    assert got["PATH"]
+    assert {"VIRTUAL_ENV", "LC_TIME", "HTTP_PROXY", "no_proxy"} <= set(got)
+    assert not {*secret, "https_proxy", "TERM"} - {"MY_TOKEN"} & set(got)
+    assert not {"VIRTUAL_ENV", "HTTP_PROXY"} & set(passed_environment())

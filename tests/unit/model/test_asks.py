@@ -21,6 +21,6 @@ def test_anything_else_is_no_answer(answer: object) -> None:
 
 
 def test_by_default_the_user_may_allow_or_reject_once_or_for_ever() -> None:
-    kinds = [it.kind for it in ALLOW_OR_REJECT]
+    kinds = [option.kind for option in ALLOW_OR_REJECT]
     assert kinds == ["allow_once", "allow_always", "reject_once", "reject_always"]
     assert Permission("?", {}).options == ALLOW_OR_REJECT

@@ -19,12 +19,12 @@ pytestmark = pytest.mark.requirement("B11", "C7")
 MESSAGES = ("user_message", "agent_message", "agent_thought", "session_message")
 
 
-def text(it: str) -> Update:
-    return {"type": "text", "text": it}
+def text(value: str) -> Update:
+    return {"type": "text", "text": value}
 
 
-def base64(it: bytes) -> str:
-    return b64encode(it).decode()
+def base64(value: bytes) -> str:
+    return b64encode(value).decode()
 
 
 def history_of(*updates: Update, complete: bool = True) -> History:
@@ -92,7 +92,7 @@ def test_a_text_event_folds_like_the_update_it_carries() -> None:
 def test_two_thousand_chunks_are_one_entry_and_one_update() -> None:
     history = history_of(*[chunk(str(n % 10)) for n in range(2_000)])
     assert len(history) == 1
-    assert [len(it["content"]) for it in history.updates()] == [1]
+    assert [len(update["content"]) for update in history.updates()] == [1]
 
 
 def test_what_is_not_plain_text_stands_between_texts() -> None:
@@ -116,7 +116,7 @@ def test_messages_of_the_same_id_but_other_kinds_are_different_entries() -> None
 
 def test_interleaved_messages_stand_where_they_first_appeared() -> None:
     updates = told(chunk("1", key="x"), chunk("2", key="y"), chunk("3", key="x"))
-    assert [(it["messageId"], it["content"]) for it in updates] == [("x", [text("13")]), ("y", [text("2")])]
+    assert [(update["messageId"], update["content"]) for update in updates] == [("x", [text("13")]), ("y", [text("2")])]
 
 
 def test_a_whole_message_replaces_what_was_streamed_and_later_chunks_follow_it() -> None:
@@ -222,14 +222,14 @@ def test_null_inside_a_value_is_part_of_the_value() -> None:
 
 
 def test_pieces_of_a_tool_call_are_appended_and_a_whole_content_replaces_them() -> None:
-    out = [{"type": "content", "content": text(it)} for it in "ab"]
+    out = [{"type": "content", "content": text(letter)} for letter in "ab"]
     piece = {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": out[1]}
     assert told(call(content=[out[0]]), piece) == [call(content=out)]
     assert told(call(content=[out[0]]), piece, call(content=[out[1]])) == [call(content=[out[1]])]
 
 
 def test_neighbouring_texts_of_a_tool_call_stay_apart() -> None:
-    out = [{"type": "content", "content": text(it)} for it in "ab"]
+    out = [{"type": "content", "content": text(letter)} for letter in "ab"]
     assert told(call(content=out)) == [call(content=out)]
 
 
@@ -382,7 +382,7 @@ def test_an_entry_can_be_found_and_its_text_be_read() -> None:
 
 def test_encoded_lines_fold_as_updates_do() -> None:
     updates = [chunk("a"), call(title="x"), chunk("b")]
-    assert list(fold(event_from(it).body for it in updates).updates()) == told(*updates)
+    assert list(fold(event_from(update).body for update in updates).updates()) == told(*updates)
 
 
 # Histories that begin in the middle

@@ -65,9 +65,9 @@ def test_a_tool_call_is_live_until_it_ends_and_given_once() -> None:
     assert list(view.live()) == [Call("Look", "read", "in_progress", ("/a:2",))]
     assert content(view, "found") == []
     (live,) = view.live()
-    assert isinstance(live, Call) and [it.text for it in live.parts] == ["found"]
+    assert isinstance(live, Call) and [part.text for part in live.parts] == ["found"]
     (done,) = call(view, status="completed")
-    assert isinstance(done, Call) and done.status == "completed" and [it.text for it in done.parts] == ["found"]
+    assert isinstance(done, Call) and done.status == "completed" and [part.text for part in done.parts] == ["found"]
     assert list(view.live()) == end(view) == []
 
 
@@ -92,8 +92,8 @@ def test_tool_calls_side_by_side_are_given_as_they_end() -> None:
     view = LiveView()
     for key in "ab":
         call(view, key, title=key, status="in_progress")
-    assert [it.title for it in call(view, "b", status="failed") if isinstance(it, Call)] == ["b"]
-    assert [it.title for it in call(view, "a", status="completed") if isinstance(it, Call)] == ["a"]
+    assert [block.title for block in call(view, "b", status="failed") if isinstance(block, Call)] == ["b"]
+    assert [block.title for block in call(view, "a", status="completed") if isinstance(block, Call)] == ["a"]
 
 
 def test_a_tool_call_that_has_more_to_show_after_its_end_is_given_again() -> None:
@@ -101,7 +101,7 @@ def test_a_tool_call_that_has_more_to_show_after_its_end_is_given_again() -> Non
     call(view, title="Look", status="completed")
     assert call(view, status="completed") == []
     (again,) = content(view, "late")
-    assert isinstance(again, Call) and [it.text for it in again.parts] == ["late"]
+    assert isinstance(again, Call) and [part.text for part in again.parts] == ["late"]
 
 
 def test_a_tool_call_that_never_ends_is_given_with_the_turn() -> None:
@@ -135,12 +135,12 @@ def test_a_plan_is_live_until_it_is_carried_out_or_the_turn_ends() -> None:
 
     assert plan("completed", "in_progress") == []
     (live,) = view.live()
-    assert isinstance(live, Plan) and [it.label for it in live.parts] == ["completed", "in_progress"]
+    assert isinstance(live, Plan) and [part.label for part in live.parts] == ["completed", "in_progress"]
     (done,) = plan("completed", "completed")
     assert isinstance(done, Plan)
     assert end(view) == []
     assert plan("pending") == []
-    assert [type(it) for it in end(view)] == [Plan]
+    assert [type(block) for block in end(view)] == [Plan]
 
 
 def test_the_users_own_words_are_not_repeated_and_those_of_others_are_shown() -> None:
@@ -220,7 +220,7 @@ def test_a_past_is_shown_in_its_order() -> None:
     ):
         history.apply(event_from(update))
     blocks = list(LiveView().replay(history))
-    assert [type(it) for it in blocks] == [Prompt, Plan, Call, AgentText, AgentText, Note, Prompt]
+    assert [type(block) for block in blocks] == [Prompt, Plan, Call, AgentText, AgentText, Note, Prompt]
 
 
 def test_a_very_long_answer_takes_time_in_proportion() -> None:

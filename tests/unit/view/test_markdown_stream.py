@@ -13,7 +13,7 @@ def parts(text: str) -> list[MarkdownPart]:
 
 
 def texts(text: str) -> list[str]:
-    return [it.text for it in parts(text)]
+    return [part.text for part in parts(text)]
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_text_is_cut_into_what_belongs_together(text: str, cut: list[str]) -> No
 
 
 def test_an_empty_line_stands_where_one_stood_and_around_headings_and_code() -> None:
-    assert [it.gap for it in parts("a\n\nb\n# c\nd\n```\ne\n```\nf")] == [False, True, True, True, True, True]
-    assert [it.gap for it in parts("- a\n- b\n\n- c\n\nd")] == [False, False, True, True]
+    assert [part.gap for part in parts("a\n\nb\n# c\nd\n```\ne\n```\nf")] == [False, True, True, True, True, True]
+    assert [part.gap for part in parts("- a\n- b\n\n- c\n\nd")] == [False, False, True, True]
 
 
 def test_code_comes_with_its_language_and_as_it_is() -> None:
@@ -61,26 +61,26 @@ def test_a_fence_is_closed_by_one_that_is_as_long() -> None:
 
 def test_long_code_comes_in_several_parts() -> None:
     found = parts("```\n" + "x\n" * (2 * CODE_LINES + 1) + "```\n")
-    assert [(it.text.count("\n") + 1, it.opens, it.closes) for it in found] == [
+    assert [(part.text.count("\n") + 1, part.opens, part.closes) for part in found] == [
         (CODE_LINES, True, False),
         (CODE_LINES, False, False),
         (1, False, True),
     ]
-    assert [it.gap for it in found] == [False, False, False]
+    assert [part.gap for part in found] == [False, False, False]
 
 
 def test_a_paragraph_without_an_end_is_not_waited_for() -> None:
     streamed = MarkdownStream()
     found = list(streamed.feed("line\n" * (PART_LINES + 1)))
-    assert [it.text.count("\n") + 1 for it in found] == [PART_LINES]
+    assert [part.text.count("\n") + 1 for part in found] == [PART_LINES]
 
 
 def test_a_line_without_an_end_is_cut_between_words() -> None:
     streamed = MarkdownStream()
     found = list(streamed.feed("word " * PART_CHARS))
-    assert all(PART_CHARS // 2 < len(it.text) <= PART_CHARS and it.text.endswith("word") for it in found)
+    assert all(PART_CHARS // 2 < len(part.text) <= PART_CHARS and part.text.endswith("word") for part in found)
     found += streamed.finish()
-    assert " ".join(it.text.strip() for it in found) == ("word " * PART_CHARS).strip()
+    assert " ".join(part.text.strip() for part in found) == ("word " * PART_CHARS).strip()
 
 
 def test_what_is_not_finished_can_be_looked_at() -> None:

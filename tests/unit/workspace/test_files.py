@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.workspace import Files, Workspace, listing, searching, writing
+from holdfast.workspace import Files, Workspace, list_files, search_files, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,17 +16,17 @@ def test_a_cancelled_write_is_over_when_the_cancellation_arrives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    really = writing.write_text
+    really = write_files.write_text
 
     def slow(*args: object, **kwargs: object) -> None:
         begun.set()
         assert go_on.wait(10)
         really(*args, **kwargs)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(writing, "write_text", slow)
+    monkeypatch.setattr(write_files, "write_text", slow)
 
     async def work() -> None:
-        write = asyncio.create_task(Files(Workspace(tmp_path)).write_text("a", "whole"))
+        write = asyncio.create_task(Files(Workspace.resolve(tmp_path)).write_text("a", "whole"))
         await asyncio.to_thread(begun.wait, 10)
         for _ in range(3):
             write.cancel()
@@ -50,10 +50,10 @@ def test_a_cancelled_write_that_fails_is_cancelled_all_the_same(
         assert go_on.wait(10)
         raise OSError(5, "the disk is broken")
 
-    monkeypatch.setattr(writing, "mkdir", fail)
+    monkeypatch.setattr(write_files, "mkdir", fail)
 
     async def work() -> None:
-        change = asyncio.create_task(Files(Workspace(tmp_path)).mkdir("a"))
+        change = asyncio.create_task(Files(Workspace.resolve(tmp_path)).mkdir("a"))
         await asyncio.to_thread(begun.wait, 10)
         change.cancel()
         go_on.set()
@@ -74,11 +74,11 @@ def test_a_cancelled_search_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         if flag.wait(10):
             stopped.set()
 
-    monkeypatch.setattr(listing, "glob", look)
-    monkeypatch.setattr(searching, "search", look)
+    monkeypatch.setattr(list_files, "glob", look)
+    monkeypatch.setattr(search_files, "search", look)
 
     async def work() -> None:
-        files = Files(Workspace(tmp_path))
+        files = Files(Workspace.resolve(tmp_path))
         task = asyncio.create_task(files.glob("**") if how == "glob" else files.search("x"))
         await asyncio.to_thread(begun.wait, 10)
         task.cancel()
@@ -89,20 +89,20 @@ def test_a_cancelled_search_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     asyncio.run(work())
 
 
-def test_the_flag_that_stops_a_sweep_is_heeded(tmp_path: Path) -> None:
-    from holdfast.workspace.opening import Opener
-    from holdfast.workspace.patterns import Pattern
+def test_the_flag_that_stops_a_scan_is_heeded(tmp_path: Path) -> None:
+    from holdfast.workspace.glob_pattern import GlobPattern
+    from holdfast.workspace.safe_open import SafeOpener
 
     (tmp_path / "a").write_text("x")
     stopped = threading.Event()
     stopped.set()
-    opener = Opener(Workspace(tmp_path))
+    opener = SafeOpener(Workspace.resolve(tmp_path))
     place = opener.workspace.locate(".")
-    assert listing.glob(opener, place, Pattern.compile("**"), 10, (), stopped).truncated
+    assert list_files.glob(opener, place, GlobPattern.compile("**"), 10, (), stopped).truncated
 
 
 def test_the_loop_runs_on_while_a_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.workspace import reading
+    from holdfast.workspace import read_files
 
     go_on = threading.Event()
 
@@ -110,10 +110,10 @@ def test_the_loop_runs_on_while_a_file_is_read(tmp_path: Path, monkeypatch: pyte
         assert go_on.wait(10)
         return b"read"
 
-    monkeypatch.setattr(reading, "read_bytes", slow)
+    monkeypatch.setattr(read_files, "read_bytes", slow)
 
     async def work() -> None:
-        read = asyncio.create_task(Files(Workspace(tmp_path)).read_bytes("a"))
+        read = asyncio.create_task(Files(Workspace.resolve(tmp_path)).read_bytes("a"))
         await asyncio.sleep(0)
         assert not read.done()
         go_on.set()
@@ -124,7 +124,7 @@ def test_the_loop_runs_on_while_a_file_is_read(tmp_path: Path, monkeypatch: pyte
 
 def test_many_writers_of_one_file_leave_one_of_their_contents(tmp_path: Path) -> None:
     async def work() -> None:
-        files = Files(Workspace(tmp_path))
+        files = Files(Workspace.resolve(tmp_path))
         contents = [str(number) * 1000 for number in range(50)]
         await asyncio.gather(*(files.write_text("d/f", content) for content in contents))
         assert await files.read_text("d/f") in contents

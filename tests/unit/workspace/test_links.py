@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import FileRefused, OutsideRoots
-from holdfast.workspace import Workspace, openat2, reading, writing
-from holdfast.workspace.opening import Opener
+from holdfast.workspace import Workspace, openat2, read_files, write_files
+from holdfast.workspace.safe_open import SafeOpener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +39,9 @@ def grow(base: Path, tree: dict[tuple[str, str], str | None]) -> None:
             path.symlink_to(target.replace("BASE", str(base)))
 
 
-def outcome(opener: Opener, path: str) -> str | type[Exception]:
+def outcome(opener: SafeOpener, path: str) -> str | type[Exception]:
     try:
-        return reading.read_text(opener, opener.workspace.locate(path))
+        return read_files.read_text(opener, opener.workspace.locate(path))
     except (OSError, FileRefused) as e:
         return type(e)
 
@@ -60,7 +60,7 @@ def test_what_is_read_is_what_the_system_reads_there_if_it_is_inside(
         base = Path(directory).resolve()
         grow(base, tree)
         roots = [base / "root", base / "other"]
-        ways = [Opener(Workspace(roots[0], roots[1:]), way) for way in WAYS]
+        ways = [SafeOpener(Workspace.resolve(roots[0], roots[1:]), way) for way in WAYS]
         for path in (*asked, *(f"{base}/{root}/{name}" for root, name in tree)):
             outcomes = [outcome(opener, path) for opener in ways]
             assert len(set(outcomes)) == 1, outcomes
@@ -81,19 +81,19 @@ def test_nothing_outside_is_ever_changed(tree: dict[tuple[str, str], str | None]
             base = Path(directory).resolve()
             grow(base, tree)
             before = photograph(base / "outside")
-            opener = Opener(Workspace(base / "root", [base / "other"]), way)
+            opener = SafeOpener(Workspace.resolve(base / "root", [base / "other"]), way)
             for number, path in enumerate(asked):
                 change(opener, path, number)
             assert photograph(base / "outside") == before
 
 
-def change(opener: Opener, path: str, number: int) -> None:
+def change(opener: SafeOpener, path: str, number: int) -> None:
     locate = opener.workspace.locate
     attempts: tuple[Callable[[], None], ...] = (
-        lambda: writing.write_text(opener, locate(path), "written"),
-        lambda: writing.mkdir(opener, locate(f"{path}/new")),
-        lambda: writing.rename(opener, locate(path), locate(f"{path}{number}")),
-        lambda: writing.remove(opener, locate(path), recursive=True),
+        lambda: write_files.write_text(opener, locate(path), "written"),
+        lambda: write_files.mkdir(opener, locate(f"{path}/new")),
+        lambda: write_files.rename(opener, locate(path), locate(f"{path}{number}")),
+        lambda: write_files.remove(opener, locate(path), recursive=True),
     )
     for attempt in attempts:
         with suppress(OSError, FileRefused):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.workspace import Files, Workspace
-from holdfast.workspace.opening import Opener
+from holdfast.workspace.safe_open import SafeOpener
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,15 +25,15 @@ class Tree:
 
     @property
     def workspace(self) -> Workspace:
-        return Workspace(self.root, [self.other])
+        return Workspace.resolve(self.root, [self.other])
 
     @property
     def files(self) -> Files:
         return Files(self.workspace, openat2=self.openat2)
 
     @property
-    def opener(self) -> Opener:
-        return Opener(self.workspace, self.openat2)
+    def opener(self) -> SafeOpener:
+        return SafeOpener(self.workspace, self.openat2)
 
 
 def plant(base: Path, *, openat2: bool) -> Tree:

@@ -27,7 +27,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import repair_messages
 
-from holdfast.integrations.pydantic_ai.prompts import user_content
+from holdfast.integrations.pydantic_ai.user_content import user_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

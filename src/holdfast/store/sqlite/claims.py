@@ -15,7 +15,7 @@ from holdfast.store.sqlite.rows import ReleasedRow, find_session
 if TYPE_CHECKING:
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.processes import Processes
-    from holdfast.store.sqlite.rows import HeldRow, SessionRow
+    from holdfast.store.sqlite.rows import ClaimedRow, SessionRow
     from holdfast.store.sqlite.threads import Transaction
     from holdfast.store.sqlite.turn_logs import TurnFile, TurnLogs
 
@@ -50,9 +50,9 @@ class Claims:
         if row is not None and not row.is_unsealed:
             self._logs.remove(row.n)  # before the commit: after it the log may be that of another process
 
-    def held(self, db: Database, claim: Claim) -> HeldRow:
+    def check(self, db: Database, claim: Claim) -> ClaimedRow:
         """Find a session that a claim holds; raise `SessionMoved` where another process has taken it over."""
-        row = sessions.held(db, claim)
+        row = sessions.find_claimed(db, claim)
         if row is None:
             raise self.moved(db, claim)
         return row

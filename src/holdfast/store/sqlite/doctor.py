@@ -44,7 +44,7 @@ _LOG = re.compile(r"(\d+)(?:-\d+\.jsonl|\.log)")
 """The name of a log: today's, or that of format 1."""
 
 
-class Patient(NamedTuple):
+class ExaminedStore(NamedTuple):
     """A store to look at; `files` is None for one in memory."""
 
     files: StoreFiles | None
@@ -52,14 +52,14 @@ class Patient(NamedTuple):
     claims: Claims
 
 
-Check: TypeAlias = "Callable[[Database, Patient], Finding]"
+Check: TypeAlias = "Callable[[Database, ExaminedStore], Finding]"
 
 
-def check_permissions(_db: Database, patient: Patient) -> Finding:
+def check_permissions(_db: Database, store: ExaminedStore) -> Finding:
     """Find out whether others can read it."""
-    if sys.platform == "win32" or patient.files is None:
+    if sys.platform == "win32" or store.files is None:
         return Finding("permissions", "ok", "Not looked at: the system keeps no such modes for it")
-    own = patient.files.own()
+    own = store.files.own()
     if strangers := [path for path in own if path.stat().st_uid != os.getuid()]:
         return Finding(
             "permissions",
@@ -78,12 +78,12 @@ def check_permissions(_db: Database, patient: Patient) -> Finding:
     return Finding("permissions", "ok", "Only you can read it")
 
 
-def check_format(db: Database, _patient: Patient) -> Finding:
+def check_format(db: Database, _examined: ExaminedStore) -> Finding:
     """Find out how it was written."""
     return Finding("format", "ok", f"Format {db.format()}, the newest is {FORMAT}; SQLite {apsw.sqlite_lib_version()}")
 
 
-def check_integrity(db: Database, _patient: Patient) -> Finding:
+def check_integrity(db: Database, _examined: ExaminedStore) -> Finding:
     """Find out whether the database is whole."""
     said = [str(text) for (text,) in db.rows("check_integrity") if text != "ok" and "fts5" not in str(text).lower()]
     said += [f"a row of {row[0]} refers to a row of {row[2]} that is not there" for row in db.rows("check_references")]
@@ -92,7 +92,7 @@ def check_integrity(db: Database, _patient: Patient) -> Finding:
     return Finding("database", "ok", "SQLite finds no damage")
 
 
-def check_histories(db: Database, _patient: Patient) -> Finding:
+def check_histories(db: Database, _examined: ExaminedStore) -> Finding:
     """Find out whether every history has the lines it should have, as they were written."""
     if missing := [id_ for (id_,) in db.rows("miscounted_sessions", limit=SHOWN)]:
         return Finding("histories", "problem", f"Parts of histories are missing, as of {', '.join(missing)}", BACKUP)
@@ -104,7 +104,7 @@ def check_histories(db: Database, _patient: Patient) -> Finding:
     return Finding("histories", "ok", "Every history has all of its parts")
 
 
-def check_search_index(db: Database, _patient: Patient) -> Finding:
+def check_search_index(db: Database, _examined: ExaminedStore) -> Finding:
     """Find out whether a search finds what it should."""
     try:
         with db.transaction():
@@ -126,12 +126,12 @@ def check_search_index(db: Database, _patient: Patient) -> Finding:
     return Finding("search index", "ok", "The index of words is whole")
 
 
-def check_turns(db: Database, patient: Patient) -> Finding:
+def check_turns(db: Database, store: ExaminedStore) -> Finding:
     """Find out which turns run, and which broke."""
     with db.transaction():  # whoever asks who is alive must be the only one
         unsealed = [UnsealedRow(*row) for row in db.rows("unsealed_turns")]
-        broken = [row for row in unsealed if not patient.claims.has_writer(row.n, row.owner)]
-        damaged = [row.id for row in broken if _has_damaged_log(patient, row)]
+        broken = [row for row in unsealed if not store.claims.has_writer(row.n, row.owner)]
+        damaged = [row.id for row in broken if _has_damaged_log(store, row)]
     running = f"{len(unsealed) - len(broken)} running"
     names = ", ".join(row.id for row in broken[:SHOWN])
     if damaged:
@@ -152,10 +152,10 @@ def check_turns(db: Database, patient: Patient) -> Finding:
     return Finding("turns", "ok", running)
 
 
-def check_logs(db: Database, patient: Patient) -> Finding:
+def check_logs(db: Database, store: ExaminedStore) -> Finding:
     """Find out whether the logs of turns are those of turns that are not stored yet."""
     with db.transaction():  # nobody begins or ends a turn meanwhile
-        left = _left_over(db, patient)
+        left = _left_over(db, store)
     if left:
         return Finding(
             "turn logs",
@@ -167,9 +167,9 @@ def check_logs(db: Database, patient: Patient) -> Finding:
     return Finding("turn logs", "ok", "None was left over")
 
 
-def check_processes(db: Database, patient: Patient) -> Finding:
+def check_processes(db: Database, store: ExaminedStore) -> Finding:
     """Find out which processes use it."""
-    processes = patient.processes
+    processes = store.processes
     with db.transaction():
         known = processes.known()
         described = {process: processes.describe(process) for process in known}
@@ -183,12 +183,12 @@ def check_processes(db: Database, patient: Patient) -> Finding:
     return Finding("processes", "ok", says)
 
 
-def check_space(db: Database, patient: Patient) -> Finding:
+def check_space(db: Database, store: ExaminedStore) -> Finding:
     """Find out whether there is room."""
     size, empty = db.pages()
-    if patient.files is None:
+    if store.files is None:
         return Finding("space", "ok", f"{_bytes(size)} in memory")
-    room = shutil.disk_usage(patient.files.database.parent).free
+    room = shutil.disk_usage(store.files.database.parent).free
     says = f"{_bytes(size)} used, of which {_bytes(empty)} empty; {_bytes(room)} free on the disk"
     if room < LITTLE_SPACE:
         return Finding("space", "problem", says, "Free some space: without it turns cannot be stored, and are stopped")
@@ -210,42 +210,42 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def repair(db: Database, patient: Patient, name: str) -> str:
+def repair(db: Database, store: ExaminedStore, name: str) -> str:
     """Put something right; return what was done."""
     match name:
-        case "permissions" if patient.files is not None:
-            patient.files.make_private()
-            return f"{len(patient.files.own())} files and directories are now only yours to read"
+        case "permissions" if store.files is not None:
+            store.files.make_private()
+            return f"{len(store.files.own())} files and directories are now only yours to read"
         case "words":
             with db.transaction():
                 count = search_index.rebuild(db)
             return f"The index of words was made anew from {count} texts"
         case "logs":
             with db.transaction():
-                removed = sum(map(_remove, _left_over(db, patient)))
+                removed = sum(map(_remove, _left_over(db, store)))
             return f"{removed} logs were removed"
         case _:
             return "There was nothing to do"
 
 
-def _left_over(db: Database, patient: Patient) -> list[Path]:
+def _left_over(db: Database, store: ExaminedStore) -> list[Path]:
     """Find the logs that nobody needs: nothing in them is unsealed, and no living process keeps them for its turns."""
-    if patient.files is None or not patient.files.turns.is_dir():
+    if store.files is None or not store.files.turns.is_dir():
         return []
     kept = {f"{row[0]}-{row[2]}.jsonl" for row in db.rows("unsealed_turns")}
     kept |= {f"{row[0]}.log" for row in db.rows("unsealed_turns")}
     owned = list(db.rows("owned_sessions"))
-    alive = {owner for owner in {owner for _, owner in owned} if patient.processes.is_alive(owner)}
+    alive = {owner for owner in {owner for _, owner in owned} if store.processes.is_alive(owner)}
     kept |= {f"{n}.log" for n, owner in owned if owner in alive}
-    logs = sorted(path for path in patient.files.turns.iterdir() if _LOG.fullmatch(path.name))
+    logs = sorted(path for path in store.files.turns.iterdir() if _LOG.fullmatch(path.name))
     return [path for path in logs if path.name not in kept]
 
 
-def _has_damaged_log(patient: Patient, row: UnsealedRow) -> bool:
-    if patient.files is None:
+def _has_damaged_log(store: ExaminedStore, row: UnsealedRow) -> bool:
+    if store.files is None:
         return False
     try:
-        data = (patient.files.turns / f"{row.n}.log").read_bytes()
+        data = (store.files.turns / f"{row.n}.log").read_bytes()
     except OSError:
         return False
     return decode_log(data, row.turn).is_damaged

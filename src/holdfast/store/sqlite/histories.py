@@ -35,7 +35,7 @@ FIRST_READ_BYTES, READ_BYTES = 32 << 10, 768 << 10
 """How much of a history is read at a time: a little, so that something can be shown soon, then much."""
 
 
-class End(NamedTuple):
+class HistoryEnd(NamedTuple):
     """Where a history ends: how many lines it has, how many are before its tail, and how large that is."""
 
     lines: int
@@ -43,16 +43,16 @@ class End(NamedTuple):
     tail_bytes: int
 
 
-EMPTY = End(0, 0, 0)
+EMPTY = HistoryEnd(0, 0, 0)
 
 
-def get_end(db: Database, n: int) -> End:
+def get_end(db: Database, n: int) -> HistoryEnd:
     """Return where the history of a session ends."""
-    end = db.first(End, "get_end", n=n)
+    end = db.first(HistoryEnd, "get_end", n=n)
     return EMPTY if end is None else end
 
 
-def extend_history(db: Database, n: int, end: End, lines: Sequence[Line]) -> End:
+def extend_history(db: Database, n: int, end: HistoryEnd, lines: Sequence[Line]) -> HistoryEnd:
     """Put lines behind a session's history; return where it ends now, for the caller to store."""
     if not lines:
         return end
@@ -68,7 +68,7 @@ def extend_history(db: Database, n: int, end: End, lines: Sequence[Line]) -> End
             if line.text:
                 add_text(db, line.text, segment=segment, line=at)
         position, tail_bytes = position + len(run), tail_bytes + len(body)
-    return End(position, tail, tail_bytes)
+    return HistoryEnd(position, tail, tail_bytes)
 
 
 def _merge_tail(db: Database, n: int, tail: int) -> None:
@@ -86,7 +86,9 @@ def _merge_tail(db: Database, n: int, tail: int) -> None:
     db.run("set_segment", id=first.segment, body=body, checksum=checksum(body), lines=lines)
 
 
-def copy_history(db: Database, session: str, source: End, n: int, copy: int, up_to: str | None) -> tuple[End, int]:
+def copy_history(
+    db: Database, session: str, source: HistoryEnd, n: int, copy: int, up_to: str | None
+) -> tuple[HistoryEnd, int]:
     """Give a new session the beginning of another's history, all of it or up to and with an entry.
 
     `source` is where the history of session number `n` ends. Return where that of the copy ends, and how many lines of
@@ -99,8 +101,8 @@ def copy_history(db: Database, session: str, source: End, n: int, copy: int, up_
         raise InvalidParams(f"The session has no message or tool call {up_to!r}")
     db.run("copy_history", n=n, copy=copy, end=cut.position)
     if source.tail_bytes:
-        db.run("set_end", n=n, **End(source.lines, source.lines, 0)._asdict())  # from now on its tail is shared
-    end = extend_history(db, copy, End(cut.position, cut.position, 0), with_texts(cut.lines))
+        db.run("set_end", n=n, **HistoryEnd(source.lines, source.lines, 0)._asdict())  # from now on its tail is shared
+    end = extend_history(db, copy, HistoryEnd(cut.position, cut.position, 0), with_texts(cut.lines))
     return end, cut.end
 
 
@@ -120,7 +122,7 @@ def delete_history(db: Database, n: int) -> None:
         db.run("delete_segment", id=segment)
 
 
-class Reading:
+class HistoryReader:
     """A history that is being read, a few segments at a time; `marks` puts a line in the place of what is damaged."""
 
     def __init__(self, session: str, start: int, end: int, *, marks: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.model import Page
 from holdfast.store.sqlite import cursors
 from holdfast.store.sqlite.rows import ListedRow
-from holdfast.store.sqlite.scopes import numbers_in
+from holdfast.store.sqlite.scopes import scope_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def list_page(
     with db.snapshot():
         walks = [
             _walk(db, number, agent, scope.principal, after, limit + 1, is_archived=is_archived)
-            for number, agent in numbers_in(db, scope).items()
+            for number, agent in scope_numbers(db, scope).items()
             for is_archived in _ARCHIVED[archived]
         ]
         newest_first = heapq.merge(*walks, key=lambda found: found[0], reverse=True)

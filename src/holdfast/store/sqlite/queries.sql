@@ -42,7 +42,7 @@ SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at,
 FROM session JOIN scope ON scope.id = session.scope
 WHERE session.id >= :first AND session.id < :end ORDER BY session.id LIMIT :limit;
 
--- name: get_held
+-- name: get_claimed
 SELECT n, scope, turn, lines, tail, tail_bytes, title, title_doc FROM session WHERE id = :id AND epoch = :epoch;
 
 -- name: list_in_scope

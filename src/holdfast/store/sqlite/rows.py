@@ -72,7 +72,7 @@ class ListedRow(NamedTuple):
         return _info(self, principal, agent)
 
 
-class HeldRow(NamedTuple):
+class ClaimedRow(NamedTuple):
     """What a writer needs to know of a session that its claim holds."""
 
     n: int

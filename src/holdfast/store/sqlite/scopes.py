@@ -17,7 +17,7 @@ def scope_number(db: Database, principal: str, agent: str) -> int:
     return db.value("get_scope", principal=principal, agent=agent)
 
 
-def numbers_in(db: Database, scope: Scope) -> dict[int, str]:
+def scope_numbers(db: Database, scope: Scope) -> dict[int, str]:
     """Return the numbers that a scope covers, with the names of their agents."""
     numbers: dict[int, str] = dict(db.rows("scopes_of_principal", principal=scope.principal))
     wanted = (scope.agent, UNBOUND)
@@ -26,7 +26,7 @@ def numbers_in(db: Database, scope: Scope) -> dict[int, str]:
 
 def covers_all(db: Database, scope: Scope) -> bool:
     """Return whether a scope covers every session of the store."""
-    return len(numbers_in(db, scope)) == db.value("count_scopes")
+    return len(scope_numbers(db, scope)) == db.value("count_scopes")
 
 
 def agents_of(db: Database, principal: str) -> list[str]:

@@ -13,7 +13,7 @@ from holdfast.format import event_in, searchable
 from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import DocRow, SessionRow, read_body
-from holdfast.store.sqlite.scopes import covers_all, numbers_in
+from holdfast.store.sqlite.scopes import covers_all, scope_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,7 +61,7 @@ def _docs(db: Database, match: str, scope: Scope, cwd: str | None) -> Iterator[D
 
 
 def _docs_of_part(db: Database, match: str, scope: Scope, cwd: str | None, before: int) -> Iterator[DocRow]:
-    scopes = msgspec.json.encode(list(numbers_in(db, scope))).decode()
+    scopes = msgspec.json.encode(list(scope_numbers(db, scope))).decode()
     if cwd is None:
         found = db.rows("find_words_in_scopes", words=match, scopes=scopes, before=before)
     else:

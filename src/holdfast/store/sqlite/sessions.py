@@ -15,7 +15,7 @@ from holdfast.model import SessionState
 from holdfast.model.kinds import HAND_OVER
 from holdfast.store.port import Claim
 from holdfast.store.sqlite import histories
-from holdfast.store.sqlite.rows import AddedRow, HeldRow
+from holdfast.store.sqlite.rows import AddedRow, ClaimedRow
 from holdfast.store.sqlite.scopes import scope_number
 from holdfast.store.sqlite.search_index import add_text, delete_text
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.model import SessionInfo
     from holdfast.store.port import Changes
     from holdfast.store.sqlite.database import Database
-    from holdfast.store.sqlite.histories import End
+    from holdfast.store.sqlite.histories import HistoryEnd
     from holdfast.store.sqlite.rows import BegunRow, SessionRow
 
 
@@ -52,12 +52,12 @@ def add_session(db: Database, info: SessionInfo, state: bytes, owner: str | None
     return row.n, Claim(info.id, row.epoch)
 
 
-def held(db: Database, claim: Claim) -> HeldRow | None:
+def find_claimed(db: Database, claim: Claim) -> ClaimedRow | None:
     """Find a session if the claim to it holds."""
-    return db.first(HeldRow, "get_held", id=claim.session, epoch=claim.epoch)
+    return db.first(ClaimedRow, "get_claimed", id=claim.session, epoch=claim.epoch)
 
 
-def change_session(db: Database, row: HeldRow | BegunRow | SessionRow, changes: Changes) -> None:
+def change_session(db: Database, row: ClaimedRow | BegunRow | SessionRow, changes: Changes) -> None:
     """Change what is known of a session besides its state."""
     if changes.title is not UNSET and changes.title != row.title:
         _set_title(db, row.n, row.title_doc, changes.title)
@@ -88,7 +88,7 @@ def hand_over(db: Database, row: SessionRow, agent: str) -> None:
     db.run("take_session", n=row.n, owner=None)
 
 
-def set_end(db: Database, n: int, end: End) -> None:
+def set_end(db: Database, n: int, end: HistoryEnd) -> None:
     """Store where a history ends."""
     db.run("set_end", n=n, **end._asdict())
 

@@ -19,7 +19,7 @@ from holdfast.store.reports import Finding
 from holdfast.store.sqlite import histories, scopes, search, sessions
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.files import StoreFiles, plain_error
-from holdfast.store.sqlite.histories import EMPTY, End, Reading
+from holdfast.store.sqlite.histories import EMPTY, HistoryEnd, HistoryReader
 from holdfast.store.sqlite.listing import list_page
 from holdfast.store.sqlite.processes import Processes
 from holdfast.store.sqlite.rows import BegunRow, SessionRow, find_session
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from holdfast.store.port import Claimed, Hit, Record
     from holdfast.store.reports import Size, Stats
     from holdfast.store.sqlite.database import Database
-    from holdfast.store.sqlite.doctor import Patient
+    from holdfast.store.sqlite.doctor import ExaminedStore
     from holdfast.store.sqlite.threads import Transaction
-    from holdfast.store.sqlite.turn_logs import NoFile, TurnFile
+    from holdfast.store.sqlite.turn_logs import MemoryLog, TurnFile
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ class SqliteStore:
         state = sessions.encoded_state(changes)
 
         def work(transaction: Transaction) -> None:
-            row = self._claims.held(transaction.db, claim)
+            row = self._claims.check(transaction.db, claim)
             if state is not None:
                 transaction.db.run("set_state", n=row.n, state=state)
             sessions.change_session(transaction.db, row, changes)
@@ -163,9 +163,9 @@ class SqliteStore:
 
         def work(transaction: Transaction) -> Forked:
             db = transaction.db
-            source = self._claims.held(db, claim)
+            source = self._claims.check(db, claim)
             n, forked = sessions.add_session(db, info, encoded, self._processes.me)
-            source_end = End(source.lines, source.tail, source.tail_bytes)
+            source_end = HistoryEnd(source.lines, source.tail, source.tail_bytes)
             end, shared = histories.copy_history(db, claim.session, source_end, source.n, n, up_to)
             end = histories.extend_history(db, n, end, lines)
             sessions.set_end(db, n, end)
@@ -218,10 +218,10 @@ class SqliteStore:
 
     async def begin(
         self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True
-    ) -> TurnFile | NoFile:
+    ) -> TurnFile | MemoryLog:
         prompt, state = b"\n".join(lines), sessions.encoded_state(changes)
 
-        def work(transaction: Transaction) -> TurnFile | NoFile:
+        def work(transaction: Transaction) -> TurnFile | MemoryLog:
             db = transaction.db
             row = db.first(
                 BegunRow,
@@ -234,7 +234,7 @@ class SqliteStore:
                 now=_now(),
             )
             if row is None:
-                self._claims.held(db, claim)
+                self._claims.check(db, claim)
                 raise StoreError("The last turn of this session is not sealed yet")
             sessions.change_session(db, row, changes)
             return self._logs.begin(transaction, claim, row.n, row.turn)
@@ -255,8 +255,8 @@ class SqliteStore:
 
         def work(transaction: Transaction) -> None:
             db = transaction.db
-            row = self._claims.held(db, claim)
-            end = histories.extend_history(db, row.n, End(row.lines, row.tail, row.tail_bytes), lines)
+            row = self._claims.check(db, claim)
+            end = histories.extend_history(db, row.n, HistoryEnd(row.lines, row.tail, row.tail_bytes), lines)
             sessions.add_private(db, row.n, row.lines, end.lines, private)
             db.run("seal_turn", n=row.n, state=state, messages=messages, activity=activity, now=_now(), **end._asdict())
             sessions.change_session(db, row, changes)
@@ -264,12 +264,12 @@ class SqliteStore:
 
         await self._writer.write(claim.session, work)
 
-    # Reading
+    # HistoryReader
 
     async def read(
         self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
     ) -> AsyncIterator[list[bytes]]:
-        reading = Reading(session, start, end, marks=damaged == "mark")
+        reading = HistoryReader(session, start, end, marks=damaged == "mark")
         ahead = self._reader.run(reading.next_blocks)
         try:
             while blocks := await ahead:
@@ -309,19 +309,19 @@ class SqliteStore:
 
         for check in doctor.CHECKS:
             try:
-                yield await self._run_long(self._writer, lambda db, check=check: check(db, self._patient()))
+                yield await self._run_long(self._writer, lambda db, check=check: check(db, self._examined()))
             except StoreError as e:
                 yield Finding(check.__name__.removeprefix("check_"), "problem", str(e))
 
     async def repair(self, finding: Finding) -> str:
         from holdfast.store.sqlite import doctor  # noqa: PLC0415
 
-        return await self._run_long(self._writer, lambda db: doctor.repair(db, self._patient(), finding.repair))
+        return await self._run_long(self._writer, lambda db: doctor.repair(db, self._examined(), finding.repair))
 
-    def _patient(self) -> Patient:
-        from holdfast.store.sqlite.doctor import Patient  # noqa: PLC0415
+    def _examined(self) -> ExaminedStore:
+        from holdfast.store.sqlite.doctor import ExaminedStore  # noqa: PLC0415
 
-        return Patient(self._files, self._processes, self._claims)
+        return ExaminedStore(self._files, self._processes, self._claims)
 
     async def _run_long(self, thread: DatabaseThread, work: Callable[[Database], T]) -> T:
         """Do something that takes long, for as long as somebody waits for it."""
@@ -351,7 +351,7 @@ class SqliteStore:
 
     def _remove_idle_logs(self, transaction: Transaction) -> None:
         for claim in self._logs.idle():
-            row = sessions.held(transaction.db, claim)
+            row = sessions.find_claimed(transaction.db, claim)
             self._logs.release(claim)
             if row is not None:  # otherwise it is the log of another process
                 self._logs.remove(row.n)

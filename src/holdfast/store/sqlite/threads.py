@@ -1,7 +1,7 @@
 """The two threads of a store: one reads, one writes, each with a connection of its own, and the event loop goes on.
 
 The writer commits in groups: all that waits goes into one transaction and one sync, and what comes meanwhile is the
-next group. Where a piece of a group fails, the whole group is undone and each piece is done alone, so that every caller
+next group. Where a job of a group fails, the whole group is undone and each job is done alone, so that every caller
 gets its own answer.
 """
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 class Transaction:
-    """What one piece of a transaction works with: the database, and what is to be done when the transaction has ended.
+    """What one job of a transaction works with: the database, and what is to be done when the transaction has ended.
 
-    A piece may run twice: once with others, and alone when they were undone. What it changes besides the database it
+    A job may run twice: once with others, and alone when they were undone. What it changes besides the database it
     changes after the commit, or takes back after a rollback.
     """
 
@@ -60,7 +60,7 @@ class _Answer(NamedTuple):
     error: Exception | None
 
 
-class _Piece(NamedTuple):
+class _Job(NamedTuple):
     """Something to be done: inside a transaction that others may share, or outside of any."""
 
     future: asyncio.Future[Any]
@@ -85,11 +85,11 @@ class DatabaseThread:
         self._path = path
         self._vfs = vfs
         self._loop = asyncio.get_running_loop()
-        self._waiting: SimpleQueue[_Piece | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_Job | None] = SimpleQueue()
         self._db: Database | None = None
         self._ended: asyncio.Future[None] | None = None
         # A daemon: whoever ends without closing the store does not wait for it.
-        self._thread = threading.Thread(target=self._work, name=f"holdfast-store-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=f"holdfast-store-{name}", daemon=True)
         self._thread.start()
 
     def run(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
@@ -116,112 +116,112 @@ class DatabaseThread:
         if self._ended is not None:
             raise StoreError("The session store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put(_Piece(future, session, inside, outside))
+        self._waiting.put(_Job(future, session, inside, outside))
         return future
 
-    def _work(self) -> None:
+    def _serve(self) -> None:
         is_open = True
         while is_open:
-            pieces, is_open = self._next()
-            while pieces:
-                count = _group_size(pieces)
-                self._deliver(self._done(pieces[:count]))
-                pieces = pieces[count:]
+            jobs, is_open = self._next()
+            while jobs:
+                count = _group_size(jobs)
+                self._deliver(self._run(jobs[:count]))
+                jobs = jobs[count:]
         assert self._ended is not None
-        self._deliver([_done_outside(self._db, _Piece(self._ended, None, None, Database.close))])
+        self._deliver([_run_outside(self._db, _Job(self._ended, None, None, Database.close))])
 
-    def _next(self) -> tuple[list[_Piece], bool]:
+    def _next(self) -> tuple[list[_Job], bool]:
         """Wait for something to do; return all that waits, and whether more may come."""
-        pieces: list[_Piece] = []
+        jobs: list[_Job] = []
         try:
-            piece = self._waiting.get()
-            while piece is not None:
-                if not piece.future.cancelled():  # otherwise nobody wants it any more
-                    pieces.append(piece)
-                piece = self._waiting.get_nowait()
+            job = self._waiting.get()
+            while job is not None:
+                if not job.future.cancelled():  # otherwise nobody wants it any more
+                    jobs.append(job)
+                job = self._waiting.get_nowait()
         except Empty:
-            return pieces, True
-        return pieces, False
+            return jobs, True
+        return jobs, False
 
-    def _done(self, pieces: Sequence[_Piece]) -> list[_Answer]:
+    def _run(self, jobs: Sequence[_Job]) -> list[_Answer]:
         """Do what belongs together; return the answers."""
         try:
             if self._db is None:
                 self._db = Database(self._path, vfs=self._vfs)
         except Exception as e:  # noqa: BLE001  (whatever it is, it is the caller's to know)
-            return [piece.refusal(e) for piece in pieces]
-        if pieces[0].outside is not None:
-            return [_done_outside(self._db, piece) for piece in pieces]
-        if len(pieces) > 1 and (answers := _done_together(self._db, pieces)) is not None:
+            return [job.refusal(e) for job in jobs]
+        if jobs[0].outside is not None:
+            return [_run_outside(self._db, job) for job in jobs]
+        if len(jobs) > 1 and (answers := _run_group(self._db, jobs)) is not None:
             return answers
-        return [_done_alone(self._db, piece) for piece in pieces]
+        return [_run_alone(self._db, job) for job in jobs]
 
     def _deliver(self, answers: list[_Answer]) -> None:
         try:
-            self._loop.call_soon_threadsafe(_give, answers)
+            self._loop.call_soon_threadsafe(_resolve, answers)
         except RuntimeError:  # the loop is closed: nobody waits any more
             return
 
 
-def _group_size(pieces: Sequence[_Piece]) -> int:
-    """Count the pieces that can be done together, from the first on.
+def _group_size(jobs: Sequence[_Job]) -> int:
+    """Count the jobs that can be done together, from the first on.
 
     A session has only one of them, so that none depends on what another does besides the database, as with logs.
     """
     seen: set[str] = set()
-    for piece in pieces:
-        if piece.session is None or piece.session in seen:
+    for job in jobs:
+        if job.session is None or job.session in seen:
             break
-        seen.add(piece.session)
+        seen.add(job.session)
     return max(len(seen), 1)
 
 
-def _done_outside(db: Database | None, piece: _Piece) -> _Answer:
-    if db is None or piece.outside is None:
-        return piece.answer(None)
+def _run_outside(db: Database | None, job: _Job) -> _Answer:
+    if db is None or job.outside is None:
+        return job.answer(None)
     try:
         with db.plain_errors():
-            return piece.answer(piece.outside(db))
+            return job.answer(job.outside(db))
     except Exception as e:  # noqa: BLE001
-        return piece.refusal(e)
+        return job.refusal(e)
 
 
-def _done_alone(db: Database, piece: _Piece) -> _Answer:
+def _run_alone(db: Database, job: _Job) -> _Answer:
     transaction = Transaction(db)
     try:
         with db.plain_errors():
             with db.transaction():
-                result = _result(piece, transaction)
+                result = _result(job, transaction)
             transaction.has_committed()
-            return piece.answer(result)
+            return job.answer(result)
     except Exception as e:  # noqa: BLE001
         transaction.was_rolled_back()
-        return piece.refusal(e)
+        return job.refusal(e)
 
 
-def _done_together(db: Database, pieces: Sequence[_Piece]) -> list[_Answer] | None:
-    """Do several pieces in one transaction; return None if that failed, and nothing was done."""
+def _run_group(db: Database, jobs: Sequence[_Job]) -> list[_Answer] | None:
+    """Do several jobs in one transaction; return None if that failed, and nothing was done."""
     transactions: list[Transaction] = []
     answers: list[_Answer] = []
     try:
         db.begin()
     except Exception as e:  # noqa: BLE001  (the database is locked, or worse: trying each alone would take as long)
-        return [piece.refusal(db.plain_error(e)) for piece in pieces]
+        return [job.refusal(db.plain_error(e)) for job in jobs]
     try:
-        for piece in pieces:
+        for job in jobs:
             transaction = Transaction(db)
             transactions.append(transaction)
             changes = db.changes
             try:
-                answers.append(piece.answer(_result(piece, transaction)))
+                answers.append(job.answer(_result(job, transaction)))
             except HoldfastError as e:
                 if db.changes != changes:
                     raise
                 # It was refused before it changed anything, so the others need not be undone.
                 transactions.pop().was_rolled_back()
-                answers.append(piece.refusal(e))
+                answers.append(job.refusal(e))
         db.commit()
-    except Exception:  # noqa: BLE001  (each piece will meet its own)
+    except Exception:  # noqa: BLE001  (each job will meet its own)
         _roll_back(db)
         for transaction in reversed(transactions):
             transaction.was_rolled_back()
@@ -231,9 +231,9 @@ def _done_together(db: Database, pieces: Sequence[_Piece]) -> list[_Answer] | No
     return answers
 
 
-def _result(piece: _Piece, transaction: Transaction) -> object:
-    assert piece.inside is not None
-    return piece.inside(transaction)
+def _result(job: _Job, transaction: Transaction) -> object:
+    assert job.inside is not None
+    return job.inside(transaction)
 
 
 def _roll_back(db: Database) -> None:
@@ -244,7 +244,7 @@ def _roll_back(db: Database) -> None:
         return
 
 
-def _give(answers: list[_Answer]) -> None:
+def _resolve(answers: list[_Answer]) -> None:
     for future, result, error in answers:
         if future.cancelled():
             continue

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -148,9 +147,7 @@ class TurnFile:
 
     def read(self) -> bytes:
         """Read all that is in it."""
-        if sys.platform != "win32":
-            return os.pread(self._fd, self._size, 0)
-        os.lseek(self._fd, 0, os.SEEK_SET)  # what is written is appended all the same
+        os.lseek(self._fd, 0, os.SEEK_SET)
         return os.read(self._fd, self._size)
 
     def empty(self) -> None:
@@ -178,7 +175,7 @@ class TurnFile:
             unlock(self._fd)
 
 
-class NoFile:
+class MemoryLog:
     """The log of a turn of a store that is in memory: nothing of it outlives the process anyway."""
 
     __slots__ = ()
@@ -204,12 +201,12 @@ class TurnLogs:
         """Return whether a turn runs here under a claim. One that was claimed broken does not run."""
         return claim in self._running
 
-    def begin(self, transaction: Transaction, claim: Claim, n: int, turn: int) -> TurnFile | NoFile:
+    def begin(self, transaction: Transaction, claim: Claim, n: int, turn: int) -> TurnFile | MemoryLog:
         """Open the log of a session for a turn."""
         self._running.add(claim)
         transaction.after_rollback(lambda: self._end(claim))
         if self._directory is None:
-            return NoFile()
+            return MemoryLog()
         log = self._idle.pop(claim, None)
         if log is None or not log.lock():
             if log is not None:

@@ -83,6 +83,7 @@ class Lowering:
         self._client = client
         self._mode = mode  # the one the client knows
         self._calls: dict[str, _Call] = {}
+        self._ended_calls: set[str] = set()  # those of this turn: one that is spoken of again is no new one
         self._terminals: dict[str, bytes] = {}
         self._dirty: dict[str, None] = {}
         self._messages: set[str] = set()
@@ -106,6 +107,7 @@ class Lowering:
         said += map(_encode, self._changed_calls(waits=not over))
         if over:
             self._calls.clear()  # a turn that has ended changes nothing any more
+            self._ended_calls.clear()
             self._terminals.clear()
         return self._lines(said)
 
@@ -192,7 +194,7 @@ class Lowering:
 
     def _call(self, update: Update) -> Iterator[Update]:
         key = update["toolCallId"]
-        is_new = key not in self._calls
+        is_new = key not in self._calls and key not in self._ended_calls
         call = self._calls.setdefault(key, _Call())
         if update["sessionUpdate"] == "tool_call_content_chunk":
             self._add(key, call, update["content"])
@@ -212,6 +214,7 @@ class Lowering:
         call.final = lowered.get("status") in V1_FINAL_STATUSES
         if call.final and not call.terminals:
             del self._calls[key]
+            self._ended_calls.add(key)
 
     def _add(self, key: str, call: _Call, item: Update) -> None:
         if item.get("type") == "terminal":

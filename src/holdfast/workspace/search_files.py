@@ -1,7 +1,7 @@
-"""Finding lines in files.
+"""Finds lines in files.
 
-Owns what a search looks at (text; binary files and links are passed over) and how far it goes: so many matches, so many
-bytes, lines shown in part when they are long. It looks at one line at a time, as `grep` does.
+Owns which files are searched (text; binary files and links are skipped) and the limits: so many matches, so many bytes,
+long lines shown in part. It matches one line at a time, as `grep` does.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.errors import FileRefused, UsageError
-from holdfast.workspace.listing import Sweep, entry
-from holdfast.workspace.patterns import Pattern
-from holdfast.workspace.reading import HEAD_BYTES, open_regular
+from holdfast.errors import FileRefused, RootReplaced, UsageError
+from holdfast.workspace.glob_pattern import GlobPattern
+from holdfast.workspace.list_files import TreeScan, entry
+from holdfast.workspace.read_files import HEAD_BYTES, open_regular
 from holdfast.workspace.results import Match, Results
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Collection, Iterable, Iterator
 
-    from holdfast.workspace.opening import Opener
-    from holdfast.workspace.roots import Place
+    from holdfast.workspace.roots import RootedPath
+    from holdfast.workspace.safe_open import SafeOpener
 
 MAX_SEARCH_BYTES = 1 << 30
-"""A search that has read as much is over."""
+"""A search ends when it has read so much."""
 
 MAX_LINE_BYTES = 1 << 20
-"""A longer line is looked at in pieces of this size."""
+"""A longer line is searched in pieces of this size."""
 
 MAX_SHOWN = 500
-"""Of a longer line that many characters are shown."""
+"""How many characters of a longer line are shown."""
 
 _BLOCK = 256 << 10
 
 
 def search(
-    opener: Opener,
+    opener: SafeOpener,
     text: str,
-    place: Place,
+    path: RootedPath,
     *,
     glob: str,
     regex: bool,
@@ -49,38 +49,40 @@ def search(
     skip: Collection[str],
     stopped: threading.Event | None = None,
 ) -> Results[Match]:
-    """Find the lines that hold a text, in one file or in the files beneath a directory that a pattern fits."""
+    """Return the lines that hold a text, in one file or in the files beneath a directory that match a pattern."""
     needle = _needle(text, regex=regex, ignore_case=ignore_case)
     plain = None if regex or ignore_case else text
-    sweep = Sweep(opener, place, Pattern.compile(glob if "/" in glob else f"**/{glob}"), skip, stopped, links=False)
-    files: Iterable[Place] = sweep if entry(opener, place).kind == "directory" else (place,)
-    allowance = _Allowance(MAX_SEARCH_BYTES, stopped)
+    scan = TreeScan(
+        opener, path, GlobPattern.compile(glob if "/" in glob else f"**/{glob}"), skip, stopped, links=False
+    )
+    files: Iterable[RootedPath] = scan if entry(opener, path).kind == "directory" else (path,)
+    read_limit = _ReadLimit(MAX_SEARCH_BYTES, stopped)
     found: list[Match] = []
     for file in files:
         try:
             with open_regular(opener, file) as fd:
-                for number, line, at in _matches(_blocks(fd, allowance), needle, plain):
+                for number, line, at in _matches(_blocks(fd, read_limit), needle, plain):
                     if len(found) == limit:
                         return Results(tuple(found), truncated=True)
-                    found.append(Match(file.asked, number, _shown(line, at)))
-        except (OSError, FileRefused):
-            if file is place:
+                    found.append(Match(file.original, number, _excerpt(line, at)))
+        except (OSError, FileRefused) as e:
+            if file is path or isinstance(e, RootReplaced):
                 raise
-            # One of many that is closed to us or gone by now is passed over.
-        if allowance.used_up:
+            # One of many that we may not read, or that is gone by now, is skipped.
+        if read_limit.reached:
             return Results(tuple(found), truncated=True)
-    return Results(tuple(found), sweep.truncated)
+    return Results(tuple(found), scan.truncated)
 
 
 @dataclass(slots=True)
-class _Allowance:
-    """How much may still be read."""
+class _ReadLimit:
+    """How much may still be read, and whether anybody still waits for it."""
 
     left: int
     stopped: threading.Event | None
 
     @property
-    def used_up(self) -> bool:
+    def reached(self) -> bool:
         return self.left < 0 or (self.stopped is not None and self.stopped.is_set())
 
 
@@ -94,10 +96,10 @@ def _needle(text: str, *, regex: bool, ignore_case: bool) -> re.Pattern[str]:
 
 
 def _matches(blocks: Iterable[str], needle: re.Pattern[str], plain: str | None) -> Iterator[tuple[int, str, int]]:
-    """Give number, text and column of the match of each line that has one."""
+    """Yield number, text and column of the match of each line that has one."""
     number = 1
     for block in blocks:
-        # Most blocks hold nothing: one look tells, where what is looked for can be told by a look.
+        # Most blocks hold nothing, and for plain text that is found out quickly.
         if plain is None or plain in block:
             for offset, line in enumerate(block.removesuffix("\n").split("\n")):
                 match = needle.search(line.removesuffix("\r"))
@@ -106,15 +108,15 @@ def _matches(blocks: Iterable[str], needle: re.Pattern[str], plain: str | None) 
         number += block.count("\n")
 
 
-def _blocks(fd: int, allowance: _Allowance) -> Iterator[str]:
-    """Read whole lines, many at a time. A binary file has none."""
+def _blocks(fd: int, read_limit: _ReadLimit) -> Iterator[str]:
+    """Yield whole lines, many at a time. A binary file has none."""
     data = os.read(fd, _BLOCK)
     if b"\0" in data[:HEAD_BYTES]:
         return
     data = data.removeprefix(codecs.BOM_UTF8)
-    while data and not allowance.used_up:
+    while data and not read_limit.reached:
         more = os.read(fd, _BLOCK)
-        allowance.left -= len(data)
+        read_limit.left -= len(data)
         end = data.rfind(b"\n") + 1 if more else len(data)
         if not end and len(data) >= MAX_LINE_BYTES:
             end = len(data)
@@ -123,7 +125,7 @@ def _blocks(fd: int, allowance: _Allowance) -> Iterator[str]:
         data = data[end:] + more
 
 
-def _shown(line: str, at: int) -> str:
+def _excerpt(line: str, at: int) -> str:
     if len(line) <= MAX_SHOWN:
         return line
     start = max(0, min(at - MAX_SHOWN // 4, len(line) - MAX_SHOWN))

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import OutsideRoots, UsageError
-from holdfast.workspace import Files, Workspace, listing
-from holdfast.workspace.patterns import Pattern
+from holdfast.workspace import Files, Workspace, list_files
+from holdfast.workspace.glob_pattern import GlobPattern
 
 if TYPE_CHECKING:
     from tests.unit.workspace.trees import Tree
 
 
 def fits(pattern: str, path: str) -> bool:
-    compiled = Pattern.compile(pattern)
+    compiled = GlobPattern.compile(pattern)
     state = compiled.start
     for name in path.split("/"):
         state = compiled.step(state, name)
-    return compiled.fits(state)
+    return compiled.matches(state)
 
 
 def test_a_listing_is_by_name_and_says_what_each_is(tree: Tree) -> None:
@@ -123,7 +123,7 @@ def test_patterns_reach_other_roots_but_not_the_outside(tree: Tree) -> None:
             run(tree.files.glob(pattern))
 
 
-def test_links_in_a_sweep_are_what_they_lead_to_but_not_gone_through(tree: Tree) -> None:
+def test_links_in_a_scan_are_what_they_lead_to_but_not_followed(tree: Tree) -> None:
     (tree.root / "file").symlink_to("a.txt")
     (tree.root / "directory").symlink_to("sub")
     (tree.root / "out").symlink_to(tree.outside / "secret.txt")
@@ -134,14 +134,14 @@ def test_links_in_a_sweep_are_what_they_lead_to_but_not_gone_through(tree: Tree)
     assert run(tree.files.glob("directory/*")).items == ("directory/b.txt",)
 
 
-def test_a_sweep_gives_no_more_than_asked_for(tree: Tree) -> None:
+def test_a_scan_gives_no_more_than_asked_for(tree: Tree) -> None:
     results = run(tree.files.glob("**", limit=1))
     assert (results.items, results.truncated) == (("a.txt",), True)
     assert not run(tree.files.glob("**", limit=2)).truncated
 
 
-def test_a_sweep_over_too_much_says_that_it_did_not_see_everything(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MAX_SWEEP_ENTRIES", 2)
+def test_a_scan_over_too_much_says_that_it_did_not_see_everything(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_files, "MAX_SCANNED", 2)
     results = run(tree.files.glob("**"))
     assert (results.items, results.truncated) == (("a.txt",), True)
 
@@ -184,7 +184,7 @@ def test_patterns_find_what_those_of_pathlib_find(paths: set[str], pattern: list
         expected = root.glob(f"{text}/*" if text.endswith("**") else text)
         files = sorted({str(path.relative_to(root)) for path in expected if path.is_file()})
         try:
-            found = sorted(run(Files(Workspace(root)).glob(text)))
+            found = sorted(run(Files(Workspace.resolve(root)).glob(text)))
         except (FileNotFoundError, NotADirectoryError):
             found = []  # of the part before the first wildcard
         assert found == files

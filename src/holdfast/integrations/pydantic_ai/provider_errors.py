@@ -1,4 +1,4 @@
-"""What a provider's failure means for the user, without what the provider has put into it: that may hold a key."""
+"""What the failure of a provider means for the user. No message holds a key (P10)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ ADVICE: tuple[tuple[type[e.ModelAPIError], str], ...] = (
     (e.ModelConnectionError, "cannot be reached, or broke off; check the network and the address, then try again"),
     (e.ModelRequestRejectedError, "did not accept the request"),
 )
-"""By the kind of failure, the more special first, what happened and what to do."""
+"""What happened and what to do, by the kind of failure, the more special first."""
 
 MAX_DETAIL = 300
 """How much of what a provider says is passed on."""
 
 
 def failure_of(error: Exception) -> ModelFailed | None:
-    """Say what went wrong, for the user; None where it is no failure of a model or its provider."""
+    """Return what the user is told of an error; None where it is no failure of a model or its provider."""
     if isinstance(error, e.FallbackExceptionGroup):
-        found = [it for it in error.exceptions if isinstance(it, e.ModelAPIError)]
+        found = [one for one in error.exceptions if isinstance(one, e.ModelAPIError)]
         return failure_of(found[-1]) if found else None
     if isinstance(error, e.ModelAPIError):
         what = next((advice for kind, advice in ADVICE if isinstance(error, kind)), "failed")
@@ -53,8 +53,8 @@ def failure_of(error: Exception) -> ModelFailed | None:
     return None
 
 
-def stop_of(error: Exception, finish_reason: str | None) -> StopReason | None:
-    """Say why a turn ends that was stopped on purpose; None where the error is a failure."""
+def stop_reason_of(error: Exception, finish_reason: str | None) -> StopReason | None:
+    """Return why a turn ends that was stopped on purpose; None where the error is a failure."""
     if isinstance(error, e.UsageLimitExceeded):
         return "max_tokens" if "token" in error.message.partition(".")[0] else "max_turn_requests"
     if isinstance(error, e.ContentFilterError) or finish_reason == "content_filter":

@@ -12,8 +12,8 @@ from pydantic_core import SchemaValidator, core_schema
 from holdfast.agent.calls import call_within
 from holdfast.agent.turn import DEFAULT
 from holdfast.errors import McpError
-from holdfast.integrations.pydantic_ai.narrator import current_call
-from holdfast.integrations.pydantic_ai.shown import shown
+from holdfast.integrations.pydantic_ai.display import tool_display
+from holdfast.integrations.pydantic_ai.run_display import current_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,32 +23,35 @@ if TYPE_CHECKING:
     from holdfast.agent import Turn
     from holdfast.mcp import Tool, ToolResult
 
-McpChoice: TypeAlias = Literal["ask", "allow", "hide"]
+McpPolicy: TypeAlias = Literal["ask", "allow", "hide"]
 """What is done with a tool of a server: the user is asked for each call, or not, or the model does not see it."""
+
+MAX_TITLE = 200
+"""A server may give its tools longer titles; the rest of one is left out."""
 
 _object = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
-def ask_unless_read_only(tool: Tool) -> McpChoice:
-    """Ask the user before a tool is called, unless its server says that it changes nothing."""
+def ask_unless_read_only(tool: Tool) -> McpPolicy:
+    """Return that the user is asked before a tool is called, unless its server says that it changes nothing."""
     return "allow" if tool.read_only else "ask"
 
 
 class McpTools(AbstractToolset[Any]):
     """The tools of the servers of a session, as they are when a turn begins."""
 
-    def __init__(self, turn: Turn, choose: Callable[[Tool], McpChoice]) -> None:
+    def __init__(self, turn: Turn, choose: Callable[[Tool], McpPolicy]) -> None:
         self._turn = turn
         self._choose = choose
         self._found: dict[str, Tool] | None = None
 
     @property
     def id(self) -> str | None:
-        """A name for it."""
+        """The name of the toolset."""
         return "session-mcp"
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """List the tools of all servers that are ready."""
+        """Return the tools of all servers that are ready."""
         del ctx
         if self._found is None:
             self._found = {}
@@ -56,48 +59,49 @@ class McpTools(AbstractToolset[Any]):
                 self._found[_unique(f"mcp_{tool.server}_{tool.name}", self._found)] = tool
         return {
             name: ToolsetTool(
-                toolset=self, tool_def=_definition(name, tool, choice), max_retries=1, args_validator=_object
+                toolset=self, tool_def=self._definition(name, tool), max_retries=1, args_validator=_object
             )
             for name, tool in self._found.items()
-            if (choice := self._choose(tool)) != "hide"
+            if self._choose(tool) != "hide"
         }
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Call a tool; what went wrong with it is told to the model."""
+        """Call a tool. The model is told what went wrong."""
         del ctx, tool
         assert self._found is not None
-        server, its_name = self._found[name].server, self._found[name].name
+        server, tool_name = self._found[name].server, self._found[name].name
         try:
-            return _result(await call_within(self._turn, current_call(), server, its_name, tool_args, timeout=DEFAULT))
+            return _result(await call_within(self._turn, current_call(), server, tool_name, tool_args, timeout=DEFAULT))
         except McpError as e:
             raise ToolFailed(str(e)) from None
 
+    def _definition(self, name: str, tool: Tool) -> ToolDefinition:
+        def asks(_: Turn) -> bool:
+            return self._choose(tool) != "allow"  # as it is when the tool is called: modes change
 
-def _definition(name: str, tool: Tool, choice: McpChoice) -> ToolDefinition:
-    kind = "read" if tool.read_only else "other"
-    title = f"{tool.server}: {tool.title or tool.name}".replace("{", "{{").replace("}", "}}")
-    return ToolDefinition(
-        name=name,
-        description=tool.description,
-        parameters_json_schema=tool.input_schema,
-        metadata=shown(kind=kind, title=title, asks=(lambda _: True) if choice == "ask" else None),
-        sequential=choice == "ask",
-    )
+        title = f"{tool.server}: {tool.title or tool.name}"[:MAX_TITLE].replace("{", "{{").replace("}", "}}")
+        return ToolDefinition(
+            name=name,
+            description=tool.description,
+            parameters_json_schema=tool.input_schema,
+            metadata=tool_display(kind="read" if tool.read_only else "other", title=title, asks=asks),
+            sequential=self._choose(tool) == "ask",
+        )
 
 
 def _result(result: ToolResult) -> Any:
     files = [
-        BinaryContent(b64decode(it["data"]), media_type=it["mimeType"])
-        for it in result.content
-        if it.get("type") in ("image", "audio")
+        BinaryContent(b64decode(block["data"]), media_type=block["mimeType"])
+        for block in result.content
+        if block.get("type") in ("image", "audio")
     ]
     said = result.text or result.structured
     return [said, *files] if files and said else files or said
 
 
 def _unique(name: str, taken: dict[str, Tool]) -> str:
-    """Make a name that every provider takes, and that no other tool has."""
+    """Return a name that every provider takes, and that no other tool has."""
     base = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:60]
-    return base if base not in taken else next(it for n in range(2, 1000) if (it := f"{base}_{n}") not in taken)
+    return base if base not in taken else next(other for n in range(2, 1000) if (other := f"{base}_{n}") not in taken)

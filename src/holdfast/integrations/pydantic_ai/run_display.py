@@ -1,6 +1,6 @@
-"""Shows the user what a run does, as it does it: text, thoughts, tool calls, questions, usage.
+"""Shows the user what a run of an agent does, as it does it: text, thoughts, tool calls, questions, usage.
 
-A capability of Pydantic AI: it is told of everything by hooks, and decides nothing but what the user decides.
+A capability of Pydantic AI, which calls its hooks. It decides nothing: it asks the user.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_core import to_json
 
 from holdfast.errors import UsageError
-from holdfast.integrations.pydantic_ai.shown import shown_of
+from holdfast.integrations.pydantic_ai.display import display_of
 
 if TYPE_CHECKING:
     from pydantic_ai import (
@@ -57,18 +57,18 @@ if TYPE_CHECKING:
 NOT_ALLOWED = "The user did not allow this. Do not try the same again; go on without it, or ask what to do instead."
 
 EARLY: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
-"""By why a model stopped, why the turn ends, where that is not because all was said."""
+"""Why the turn ends, by why the model stopped, where the model had more to say."""
 
 _running: ContextVar[tuple[Turn, ToolCall]] = ContextVar("running")
 
 
 def current_call() -> ToolCall:
-    """Get the tool call that shows the tool which is running, to show more in it: a diff, a terminal."""
+    """Return the tool call of the tool that is running, to show more in it: a diff, a terminal."""
     return _current()[1]
 
 
 def current_turn() -> Turn:
-    """Get the turn in which a tool is running."""
+    """Return the turn in which a tool is running."""
     return _current()[0]
 
 
@@ -80,7 +80,7 @@ def _current() -> tuple[Turn, ToolCall]:
 
 
 @dataclass
-class Narrator(AbstractCapability[Any]):
+class RunDisplay(AbstractCapability[Any]):
     """Shows a run to the user of a turn."""
 
     turn: Turn
@@ -95,9 +95,9 @@ class Narrator(AbstractCapability[Any]):
     # Hooks, in the order in which a run calls them
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
-        """Learn how tools are to be shown."""
+        """Note how tools are shown."""
         del ctx
-        self._tools = {it.name: it for it in tool_defs}
+        self._tools = {tool.name: tool for tool in tool_defs}
         return tool_defs
 
     async def on_event(self, ctx: RunContext[Any], *, event: AgentStreamEvent) -> None:
@@ -132,7 +132,7 @@ class Narrator(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Tell how full the model's memory is and what it has cost."""
+        """Show how full the model's context is, and what the session has cost."""
         del request_context
         self.finish_reason = response.finish_reason
         self._spoken = not response.tool_calls
@@ -145,11 +145,11 @@ class Narrator(AbstractCapability[Any]):
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
     ) -> DeferredToolResults | None:
-        """Ask the user, one after the other: an answer given for ever may answer the next question too."""
+        """Ask the user, one after the other: "always" may answer the next question too."""
         del ctx
-        approvals = {it.tool_call_id: await self._approve(it) for it in requests.approvals}
+        approvals = {part.tool_call_id: await self._approve(part) for part in requests.approvals}
         nobody = ToolFailed("Nobody here can run this tool")
-        return requests.build_results(approvals=approvals, calls={it.tool_call_id: nobody for it in requests.calls})
+        return requests.build_results(approvals=approvals, calls={part.tool_call_id: nobody for part in requests.calls})
 
     async def wrap_tool_execute(
         self,
@@ -160,9 +160,9 @@ class Narrator(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: WrapToolExecuteHandler,
     ) -> Any:
-        """Let a tool show more of itself while it runs."""
+        """Ask the user if need be, and let the tool show more while it runs (`current_call`)."""
         del ctx
-        visible, asks = self._open(call), shown_of(tool_def).asks
+        visible, asks = self._open(call), display_of(tool_def).asks
         if asks is not None and asks(self.turn) and (answer := await self._approve(call)) is not True:
             return answer
         await visible.begin()
@@ -177,7 +177,7 @@ class Narrator(AbstractCapability[Any]):
             _running.reset(running)
 
     async def conclude(self, output: object) -> None:
-        """Say what came of the run where that is no text, and why the model stopped where that was too early."""
+        """Show the output of the run if it is no text, and say why the turn ends if the model stopped too early."""
         if not isinstance(output, str):
             text = to_json(output, indent=2, fallback=str).decode()
             await self._say(f"```json\n{text}\n```")
@@ -194,52 +194,52 @@ class Narrator(AbstractCapability[Any]):
             await self.turn.say(_clean(text))
 
     def _open(self, part: BaseToolCallPart) -> ToolCall:
-        """Show a call, if it is not shown already: it waits, for the rest of its input or for permission."""
+        """Return the tool call that shows a call; it is pending, until its input is complete and it is allowed."""
         self._spoken = False
         if part.tool_call_id not in self._calls:
-            about = shown_of(self._tools.get(part.tool_name))
-            title = about._replace(title="").titled(part.tool_name, {})
-            call = self.turn.tool(title, kind=about.kind, name=part.tool_name, pending=True)
+            display = display_of(self._tools.get(part.tool_name))
+            title = display._replace(title="").titled(part.tool_name, {})
+            call = self.turn.tool(title, kind=display.kind, name=part.tool_name, pending=True)
             self._calls[part.tool_call_id] = call.start()
         return self._calls[part.tool_call_id]
 
     async def _describe(self, part: BaseToolCallPart) -> None:
-        call, about, arguments = self._open(part), shown_of(self._tools.get(part.tool_name)), _arguments(part)
-        path = arguments.get(about.path) if about.path else None
-        places = [path] if isinstance(path, str) and path else []
-        await call.describe(about.titled(part.tool_name, arguments), input=arguments, locations=places)
+        call, display, arguments = self._open(part), display_of(self._tools.get(part.tool_name)), _arguments(part)
+        path = arguments.get(display.path) if display.path else None
+        locations = [path] if isinstance(path, str) and path else []
+        await call.describe(display.titled(part.tool_name, arguments), input=arguments, locations=locations)
 
     async def _preview(self, part: ToolCallPart) -> None:
-        preview = shown_of(self._tools.get(part.tool_name)).preview
+        preview = display_of(self._tools.get(part.tool_name)).preview
         if preview is not None and part.tool_call_id not in self._previewed:
             self._previewed.add(part.tool_call_id)
             await preview(self.turn, self._open(part), _arguments(part))
 
     async def _approve(self, part: ToolCallPart) -> bool | ToolDenied:
-        call, about, arguments = self._open(part), shown_of(self._tools.get(part.tool_name)), _arguments(part)
+        call, display, arguments = self._open(part), display_of(self._tools.get(part.tool_name)), _arguments(part)
         try:
             await self._preview(part)
         except ToolFailed as e:  # there is nothing to allow
             return ToolDenied(e.message)
-        if await self.turn.allow(call.title, call, remember=about.subject(part.tool_name, arguments)):
+        if await self.turn.allow(call.title, call, remember=display.subject(part.tool_name, arguments)):
             return True
         return ToolDenied(NOT_ALLOWED)
 
     async def _finish(self, part: BaseToolReturnPart[Any]) -> None:
-        """Show what came of a call: what the model is told, unless the tool has shown something better."""
+        """Show the result of a call: what the model is told, unless the tool has shown something better."""
         call = self._calls.pop(part.tool_call_id, None)
         self._previewed.discard(part.tool_call_id)
         if call is None:
             return
         items = part.content_items(mode="str", wrap_if_error=False)
-        text = _clean("\n".join(it for it in items if isinstance(it, str)))
+        text = _clean("\n".join(item for item in items if isinstance(item, str)))
         is_text = isinstance(part.content, str)
         if not call.is_empty or not is_text:
             await call.output(text if is_text or part.files else _parsed(text))
         if part.outcome != "success":
             await call.fail(text)
         elif call.is_empty:
-            for block in (_block(it) for it in items if isinstance(it, BinaryContent)):
+            for block in (_block(item) for item in items if isinstance(item, BinaryContent)):
                 if block is not None:
                     await call.content(block)
             await call.text(text)
@@ -264,5 +264,5 @@ def _block(file: BinaryContent) -> dict[str, Any] | None:
 
 
 def _clean(text: str) -> str:
-    """Replace what is not in Unicode: models send halves of characters now and then, which nobody can store."""
+    """Replace lone surrogates: models send halves of characters now and then, which nobody can store."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.errors import OutsideRoots, UsageError
-from holdfast.workspace import Match, searching
+from holdfast.workspace import Match, search_files
 
 if TYPE_CHECKING:
     from tests.unit.workspace.trees import Tree
@@ -91,13 +91,13 @@ def test_a_search_gives_no_more_than_asked_for(tree: Tree) -> None:
 
 
 def test_a_search_reads_no_more_than_its_allowance(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "MAX_SEARCH_BYTES", 1)
+    monkeypatch.setattr(search_files, "MAX_SEARCH_BYTES", 1)
     results = run(tree.files.search("b"))
     assert (results.items, results.truncated) == ((), True)
 
 
 def test_lines_keep_their_numbers_across_blocks(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "_BLOCK", 7)
+    monkeypatch.setattr(search_files, "_BLOCK", 7)
     lines = [f"{'x' * (number % 11)}{number}" for number in range(1, 200)]
     (tree.root / "x").write_text("\n".join(lines))
     for number in (1, 99, 100, 199):
@@ -113,4 +113,4 @@ def test_a_very_long_line_is_searched_in_pieces_and_shown_in_part(tree: Tree) ->
     assert "hit" in found[0].text
     assert found[0].text.startswith("…x")
     assert found[0].text.endswith("y…")
-    assert len(found[0].text) <= searching.MAX_SHOWN + 2
+    assert len(found[0].text) <= search_files.MAX_SHOWN + 2

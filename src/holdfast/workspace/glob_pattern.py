@@ -1,7 +1,7 @@
 """What a glob pattern means: `*`, `?` and `[…]` within a name, `**` for any number of directories, `{a,b}` for either.
 
-Owns the matching of paths, name by name, so that a sweep knows of each directory whether anything in it can still fit.
-It touches no file.
+Owns the matching of paths, name by name, so that a scan knows of each directory whether anything in it can match. It
+touches no file.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """A pattern that paths are matched with step by step.
+class GlobPattern:
+    """A pattern that paths are matched with, name by name.
 
-    A state is the set of positions in it that the names so far may have led to; every alternative ends in one `None`.
+    A state is the set of positions that the names so far may have led to; every alternative ends in a `None`.
     """
 
     steps: tuple[str | None, ...]
@@ -32,10 +32,12 @@ class Pattern:
     """Whether it looks for directories instead of files."""
 
     @classmethod
-    def split(cls, pattern: str) -> tuple[str, Pattern]:
-        """Split a pattern into the directory to start from, which is taken as a path, and the rest."""
+    def split(cls, pattern: str) -> tuple[str, GlobPattern]:
+        """Split a pattern into the directory to start from, which is a path, and the pattern to match there."""
         if not pattern:
-            raise UsageError("the pattern is empty; '*' fits every file of a directory, '**/*' every file beneath it")
+            raise UsageError(
+                "the pattern is empty; '*' matches every file of a directory, '**/*' every file beneath it"
+            )
         names = pattern.rstrip("/").split("/")
         plain = next((i for i, name in enumerate(names) if _MAGIC.search(name)), len(names))
         plain = min(plain, len(names) - 1)
@@ -43,8 +45,8 @@ class Pattern:
         return base, cls.compile("/".join(names[plain:]) + ("/" if pattern.endswith("/") else ""))
 
     @classmethod
-    def compile(cls, pattern: str) -> Pattern:
-        """Prepare a pattern of names that begins in the directory to be swept."""
+    def compile(cls, pattern: str) -> GlobPattern:
+        """Compile a pattern that begins in the directory to be scanned. Raises `UsageError`."""
         steps: list[str | None] = []
         starts: set[int] = set()
         for alternative in _alternatives(pattern.rstrip("/")):
@@ -56,32 +58,32 @@ class Pattern:
             starts.add(len(steps))
             steps += [*names, None]
         compiled = cls(tuple(steps), frozenset(), pattern.endswith("/"))
-        return cls(compiled.steps, compiled._spread(starts), compiled.directories)
+        return cls(compiled.steps, compiled._skip_stars(starts), compiled.directories)
 
     def step(self, state: frozenset[int], name: str) -> frozenset[int]:
-        """Give the state after one more name."""
+        """Return the state after one more name."""
         after: set[int] = set()
         for position in state:
             step = self.steps[position]
             if step == "**":
                 after.add(position)
-            elif step is not None and _fits(step, name):
+            elif step is not None and _name_matches(step, name):
                 after.add(position + 1)
-        return self._spread(after)
+        return self._skip_stars(after)
 
-    def fits(self, state: frozenset[int]) -> bool:
-        """Whether the names so far are a whole match."""
+    def matches(self, state: frozenset[int]) -> bool:
+        """Return whether the names so far are a whole match."""
         return any(self.steps[position] is None for position in state)
 
-    def hopeful(self, state: frozenset[int]) -> bool:
-        """Whether more names could make a match."""
+    def can_match_below(self, state: frozenset[int]) -> bool:
+        """Return whether more names could make a match."""
         return any(self.steps[position] is not None for position in state)
 
     def names(self, name: str) -> bool:
-        """Whether a name is written out in the pattern, and so asked for on purpose."""
+        """Return whether a name is written out in the pattern, and so asked for on purpose."""
         return name in self.steps
 
-    def _spread(self, state: set[int]) -> frozenset[int]:
+    def _skip_stars(self, state: set[int]) -> frozenset[int]:
         """Add the positions that `**` reaches by standing for nothing."""
         for position in sorted(state):
             after = position
@@ -92,7 +94,7 @@ class Pattern:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Write out the braces, the innermost first."""
+    """Return the patterns that the braces stand for."""
     done: dict[str, None] = {}
     pending = [pattern]
     while pending:
@@ -108,7 +110,7 @@ def _alternatives(pattern: str) -> list[str]:
     return list(done)
 
 
-def _fits(step: str, name: str) -> bool:
+def _name_matches(step: str, name: str) -> bool:
     return step == "*" or _compiled(step).match(name) is not None
 
 

@@ -101,7 +101,7 @@ def test_lines_put_together_are_the_file(text: str, data: st.DataObject) -> None
     line = data.draw(st.integers(1, 8))
     limit = data.draw(st.none() | st.integers(0, 8))
     with TemporaryDirectory() as directory:
-        files = Files(Workspace(directory))
+        files = Files(Workspace.resolve(directory))
         (Path(directory) / "x").write_bytes(text.encode())
         assert run(files.read_text("x")) == text
         lines = [part + "\n" for part in text.split("\n")]
@@ -133,13 +133,13 @@ def test_pipes_sockets_and_devices_are_refused_without_waiting(tree: Tree) -> No
                     run(attempt)
             assert run(tree.files.stat(name)).kind == "other"
     with pytest.raises(FileRefused, match="a device"):
-        run(Files(Workspace("/dev"), openat2=tree.openat2).read_bytes("zero"))
+        run(Files(Workspace.resolve("/dev"), openat2=tree.openat2).read_bytes("zero"))
 
 
 def test_a_file_that_says_it_is_empty_is_read_to_its_end(tree: Tree) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("there is no /proc")
-    files = Files(Workspace("/proc"), openat2=tree.openat2)
+    files = Files(Workspace.resolve("/proc"), openat2=tree.openat2)
     assert "Pid:" in run(files.read_text(f"{os.getpid()}/status"))
     with pytest.raises(FileTooLarge, match="is growing"):
         run(files.read_text(f"{os.getpid()}/status", max_bytes=10))

@@ -1,4 +1,4 @@
-"""How the coding agent answers: what the model is told, and which tools it has in which mode."""
+"""The coding agent as Pydantic AI runs it: what the model is told, and which tools it has in which mode."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from pydantic_ai import Agent, RunContext, UsageLimits, UserError
 from pydantic_ai.models import infer_model
 
-from holdfast.agent import Turn
-from holdfast.code.choice import API_KEY, BASE_URL
-from holdfast.code.tools import CHANGING, tools
+from holdfast.code.settings import API_KEY_VARIABLE, BASE_URL_VARIABLE
+from holdfast.code.tools import CHANGING, CodingTurn, tools
 from holdfast.errors import FileRefused, ModelFailed
 from holdfast.integrations.pydantic_ai import respond, thinking_settings
 from holdfast.integrations.secrets import redacted
@@ -21,14 +20,15 @@ if TYPE_CHECKING:
     from pydantic_ai import ToolDefinition
     from pydantic_ai.models import Model
 
-    from holdfast.integrations.pydantic_ai import McpChoice
+    from holdfast.agent import Turn
+    from holdfast.integrations.pydantic_ai import McpPolicy
     from holdfast.mcp import Tool
 
-REQUESTS = 200
-"""So often the model is asked in one turn, and no more."""
+MAX_REQUESTS = 200
+"""How often the model is asked in one turn."""
 
 GUIDE_LINES = 1000
-"""So much of an AGENTS.md is read."""
+"""How many lines of an AGENTS.md are read."""
 
 ROLE = """You are a coding agent in the user's editor. You work in these directories, the first being where commands \
 run and relative paths begin:
@@ -46,59 +46,69 @@ MODE = {
 }
 
 
-async def _offered(ctx: RunContext[Turn], defs: list[ToolDefinition]) -> list[ToolDefinition]:
-    """Choose the tools of the mode, which the user may change while the model works."""
-    return [it for it in defs if it.name not in CHANGING] if ctx.deps.session.mode == "ask" else defs
+async def _offered_tools(ctx: RunContext[CodingTurn], defs: list[ToolDefinition]) -> list[ToolDefinition]:
+    """Return the tools of the mode, which the user may change while the model works."""
+    reads_only = ctx.deps.turn.session.mode == "ask"
+    return [tool for tool in defs if not (reads_only and tool.name in CHANGING)]
 
 
 coder = Agent(
-    deps_type=Turn,
+    deps_type=CodingTurn,
     name="holdfast-code",
-    toolsets=[tools.prepared(_offered)],
+    toolsets=[tools.prepared(_offered_tools)],
     model_settings={"cache": True},  # every step sends the whole conversation again
 )
 
 
 @coder.instructions
-async def instructions(ctx: RunContext[Turn]) -> str:
-    """Say who it is, where it works, and what the project's own guides say."""
-    session = ctx.deps.session
-    parts = [ROLE.format(roots="\n".join(f"- {it}" for it in session.roots)), MODE[session.mode]]
+async def instructions(ctx: RunContext[CodingTurn]) -> str:
+    """Return who the model is, where it works, and what the project's own guides say."""
+    session = ctx.deps.turn.session
+    parts = [ROLE.format(roots="\n".join(f"- {root}" for root in session.roots)), MODE[session.mode]]
     for root in session.roots:
         path = f"{root}/AGENTS.md"
         try:
-            guide = await ctx.deps.files.read_text(path, line=1, limit=GUIDE_LINES)
+            guide = await ctx.deps.turn.files.read_text(path, line=1, limit=GUIDE_LINES)
         except (OSError, FileRefused):
             continue
         parts.append(f"The project's instructions, from {path}:\n\n{guide.strip()}")
     return "\n\n".join(parts)
 
 
-async def answer(turn: Turn, model: Model) -> None:
-    """Answer a turn."""
+async def answer(turn: Turn, model: Model, pass_env: tuple[str, ...]) -> None:
+    """Answer a turn. Commands get the environment variables named in `pass_env`, besides the usual ones."""
 
-    def choose(tool: Tool) -> McpChoice:
+    def choose_policy(tool: Tool) -> McpPolicy:
         mode = turn.session.mode
         if tool.read_only or mode == "auto":
             return "allow"
         return "hide" if mode == "ask" else "ask"
 
-    limits = UsageLimits(request_limit=REQUESTS)
-    await respond(turn, coder, model=model, settings=thinking_settings(turn), deps=turn, limits=limits, mcp=choose)
+    await respond(
+        turn,
+        coder,
+        model=model,
+        settings=thinking_settings(turn),
+        deps=CodingTurn(turn, pass_env),
+        limits=UsageLimits(request_limit=MAX_REQUESTS),
+        mcp=choose_policy,
+    )
 
 
 @cache
-def model_for(name: str, base_url: str | None) -> Model:
-    """Find a model: with its provider, or by its name at an address; `ModelFailed` says what to set."""
+def find_model(name: str, base_url: str | None) -> Model:
+    """Return a model: with its provider, or by its name at an address. Raises `ModelFailed`, which says what to set."""
     if base_url is not None and not re.fullmatch(r"https?://\S+", base_url):
-        raise ModelFailed(f"{BASE_URL} must be an address, as http://localhost:11434/v1, not {base_url[:200]!r}")
+        raise ModelFailed(
+            f"{BASE_URL_VARIABLE} must be an address, as http://localhost:11434/v1, not {base_url[:200]!r}"
+        )
     try:
         if base_url is None:
             return infer_model(name)
         from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415  (a provider's package is optional)
         from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
 
-        provider = OpenAIProvider(base_url=base_url, api_key=os.environ.get(API_KEY) or "none")
+        provider = OpenAIProvider(base_url=base_url, api_key=os.environ.get(API_KEY_VARIABLE) or "none")
         return OpenAIChatModel(name.removeprefix("openai-chat:").removeprefix("openai:"), provider=provider)
     except (UserError, ValueError, ImportError) as e:
         raise ModelFailed(f"The model {name[:200]!r} cannot be used: {redacted(str(e))[:1000]}") from e

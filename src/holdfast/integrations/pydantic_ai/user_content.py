@@ -1,4 +1,4 @@
-"""What a user sends, as Pydantic AI wants it: images, sounds and embedded resources beside the text."""
+"""The content of a prompt as Pydantic AI takes it: images, sounds and embedded resources beside the text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def user_content(blocks: Sequence[Update]) -> str | list[UserContent]:
-    """Make the content of a user's message of the content blocks of a prompt; plain text stays plain text."""
-    content: list[UserContent] = [_content(it) for it in blocks]
-    texts = [it for it in content if isinstance(it, str)]
+    """Return the content of a user's message for the content blocks of a prompt; plain text stays plain text."""
+    content: list[UserContent] = [_content(block) for block in blocks]
+    texts = [part for part in content if isinstance(part, str)]
     return "\n".join(texts) if len(texts) == len(content) else content
 
 
@@ -31,10 +31,10 @@ def _content(block: Update) -> str | BinaryContent:
         case "resource_link":
             return f"[{block['name']}]({block['uri']})"
         case "resource":
-            it = block["resource"]
-            if "text" in it:
-                return f'<resource uri="{it["uri"]}">\n{it["text"]}\n</resource>'
-            return _binary(it["blob"], it.get("mimeType") or "application/octet-stream", it["uri"])
+            resource = block["resource"]
+            if "text" in resource:
+                return f'<resource uri="{resource["uri"]}">\n{resource["text"]}\n</resource>'
+            return _binary(resource["blob"], resource.get("mimeType") or "application/octet-stream", resource["uri"])
         case other:
             return f"[{other}, which cannot be shown to the model]"
 

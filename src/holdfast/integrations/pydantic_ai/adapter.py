@@ -1,4 +1,4 @@
-"""Answering a turn with an agent of Pydantic AI."""
+"""An agent of Pydantic AI as an agent of ours, and one turn that it answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic_ai import capture_run_messages
 from pydantic_ai.capabilities import ReinjectSystemPrompt
 
 from holdfast.agent import Agent
-from holdfast.integrations.pydantic_ai.failures import failure_of, stop_of
-from holdfast.integrations.pydantic_ai.mcp import McpTools, ask_unless_read_only
+from holdfast.integrations.pydantic_ai.mcp_tools import McpTools, ask_unless_read_only
 from holdfast.integrations.pydantic_ai.memory import Memory
-from holdfast.integrations.pydantic_ai.narrator import Narrator
-from holdfast.integrations.pydantic_ai.prompts import user_content
+from holdfast.integrations.pydantic_ai.provider_errors import failure_of, stop_reason_of
+from holdfast.integrations.pydantic_ai.run_display import RunDisplay
+from holdfast.integrations.pydantic_ai.user_content import user_content
 from holdfast.integrations.thinking import offer_thinking
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from holdfast.agent import Turn
     from holdfast.agent.agent import Accepts
-    from holdfast.integrations.pydantic_ai.mcp import McpChoice
+    from holdfast.integrations.pydantic_ai.mcp_tools import McpPolicy
     from holdfast.mcp import Tool
 
 
@@ -40,24 +40,33 @@ def acp_agent(
     thinking: bool = False,
     deps: Callable[[Turn], Any] | None = None,
     limits: UsageLimits | None = None,
-    mcp: Callable[[Tool], McpChoice] = ask_unless_read_only,
+    mcp: Callable[[Tool], McpPolicy] = ask_unless_read_only,
     accepts: Collection[Accepts] = ("image", "resource"),
 ) -> Agent:
-    """Make an agent that any editor can use of one written with Pydantic AI.
-
-    With `models` (a name to show, and what Pydantic AI calls the model) the user may choose one, the first being the
-    default; with `thinking`, how much it thinks. `deps` makes the agent's dependencies, anew for each turn. `limits`
-    are those of one turn. `mcp` says what is done with a tool of a server that the client has given to the session.
+    """Create an agent that any editor can use from one that is written with Pydantic AI.
 
     Modes, options, commands and hooks can be added to what is returned, as to any other agent.
-    """
-    made = Agent(name or agent.name or "agent", version=version, title=title, accepts=accepts)
-    if models:
-        made.models({it: it for it in models}, default=next(iter(models)))
-    if thinking:
-        offer_thinking(made)
 
-    @made.prompt
+    Args:
+        agent: The agent of Pydantic AI.
+        name: Its name for programs; that of `agent` if omitted.
+        version: Its version.
+        title: Its name for people.
+        models: Models by the names that the user sees, who may choose one; the first is the default.
+        thinking: Whether the user may choose how much the model thinks.
+        deps: Creates the dependencies of `agent`, anew for each turn.
+        limits: The limits of one turn.
+        mcp: Returns what is done with a tool of a server that the client has given to the session.
+        accepts: What a prompt may hold besides text and links.
+
+    """
+    served = Agent(name or agent.name or "agent", version=version, title=title, accepts=accepts)
+    if models:
+        served.models({model: model for model in models}, default=next(iter(models)))
+    if thinking:
+        offer_thinking(served)
+
+    @served.prompt
     async def answer(turn: Turn) -> None:
         await respond(
             turn,
@@ -69,7 +78,7 @@ def acp_agent(
             mcp=mcp,
         )
 
-    return made
+    return served
 
 
 async def respond(
@@ -80,12 +89,12 @@ async def respond(
     settings: ModelSettings | None = None,
     deps: Any = None,
     limits: UsageLimits | None = None,
-    mcp: Callable[[Tool], McpChoice] = ask_unless_read_only,
+    mcp: Callable[[Tool], McpPolicy] = ask_unless_read_only,
 ) -> None:
-    """Answer a turn. Whatever happens to it, the model remembers as much of it as the user sees."""
+    """Answer a turn with an agent. However the turn ends, the model remembers what the user sees of it."""
     memory = Memory(turn)
     past = await memory.recall()
-    narrator = Narrator(turn, memory)
+    display = RunDisplay(turn, memory)
     run = partial(
         agent.run,
         user_content(turn.prompt),
@@ -97,26 +106,26 @@ async def respond(
         deps=deps,
         usage_limits=limits,
         toolsets=[McpTools(turn, mcp)],
-        capabilities=[narrator, ReinjectSystemPrompt[Any]()],
+        capabilities=[display, ReinjectSystemPrompt[Any]()],
     )
     with capture_run_messages() as messages:
         try:
             result = await run()
         except Exception as e:
-            if (reason := stop_of(e, narrator.finish_reason)) is not None:
+            if (reason := stop_reason_of(e, display.finish_reason)) is not None:
                 turn.stop(reason)
             elif (failure := failure_of(e)) is not None:
                 raise failure from e
             else:
                 raise
         else:
-            await narrator.conclude(result.output)
+            await display.conclude(result.output)
         finally:
             memory.keep(messages)
 
 
 def thinking_settings(turn: Turn) -> ModelSettings | None:
-    """Say to a model how much to think."""
+    """Return the settings of a model for how much the user wants it to think."""
     level = turn.session.options["thinking"]
     if level == "default":
         return None
