@@ -64,6 +64,7 @@ class SafeOpener:
     @contextmanager
     def open(self, path: RootedPath, flags: int) -> Generator[int]:
         """Open what is at a path, to be read."""
+        assert sys.platform != "win32"
         fd = self._beneath(path, flags | (os.O_DIRECTORY if path.directory else 0)) if self.openat2 else None
         if fd is None:
             fd = walk_to(self.workspace, path, flags)
@@ -173,6 +174,7 @@ def _walk(workspace: Workspace, path: RootedPath, finish: Callable[[int, str, in
 
 
 def _descend(path: RootedPath, finish: Callable[[int, str, int], T | _Link], *, make: bool) -> T | _Detour:
+    assert sys.platform != "win32"
     with path.root.open() as root:
         here = os.dup(root)
     names = path.parts or (".",)

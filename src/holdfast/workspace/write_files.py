@@ -99,6 +99,7 @@ def rename(opener: SafeOpener, old: RootedPath, new: RootedPath, *, replace: boo
 
 def _writable(path: RootedPath, directory: int, name: str) -> os.stat_result | None:
     """Return the status of the file to be replaced. One that is write-protected is not, though the system would."""
+    assert sys.platform != "win32"
     try:
         old = os.lstat(name, dir_fd=directory)
     except FileNotFoundError:
