@@ -43,7 +43,7 @@ class McpServers:
         return client in self._toolboxes
 
     async def connect(self, client: SessionClient | None) -> None:
-        """Let a client have the servers it named and those every session has, and no others."""
+        """Connect the servers a client named and those that every session has; disconnect others."""
         named: tuple[Server, ...] = () if client is None else tuple(client.mcp_servers)
         if client not in self._toolboxes and not (named or self._common):
             return

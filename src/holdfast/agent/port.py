@@ -75,7 +75,7 @@ class AuthorAgent:
         return opened
 
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
-        """Let the author's function answer."""
+        """Call the author's function and return its answer."""
         if (handle := self.agent.request_handlers.get(method)) is None:
             raise MethodNotFound(f"There is no method {method[:100]}")
         return await handle(params, client)
@@ -160,7 +160,7 @@ class AuthorSession:
         return workspace
 
     def notices(self, client: SessionClient) -> list[Update]:
-        """Tell a client which of its servers have failed."""
+        """Return notices of the client's servers that have failed."""
         return self.servers.failures(client)
 
     async def option_set(self, option: str, value: OptionValue) -> None:
@@ -171,7 +171,7 @@ class AuthorSession:
             await hook(session, option, value)
 
     async def perform(self, turn: LiveTurn) -> StopReason | None:
-        """Let the author's handler answer."""
+        """Call the author's handler and return why the turn ended."""
         client = turn.client
         self._working[client] = self._working.get(client, 0) + 1
         try:

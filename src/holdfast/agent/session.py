@@ -98,7 +98,7 @@ class Session:
         return await asyncio.to_thread(lambda: fold(line for block in blocks for line in block.split(b"\n")))
 
     async def rename(self, title: str | None) -> None:
-        """Give it a title; None takes it away."""
+        """Set the title; None removes it."""
         await self._live.rename(title, by="agent")
 
     # What can be set, and which commands there are
