@@ -101,11 +101,12 @@ class Lifting:
         """Return what a permission request tells of a tool call that was not announced.
 
         One that says what would be done announces the call (Gemini announces none otherwise, and a call that is refused
-        must be in the history, too). One that has nothing but a title may be about no call at all: it waits for one.
+        must be in the history, too). One that has nothing but a title may be about no call at all: it is kept for one.
         """
         if not isinstance(key := call.get("toolCallId"), str) or key in self._calls:
             return ()
-        if any(call.get(name) for name in ("kind", "content", "locations", "rawInput", "status")):
+        says_what = any(call.get(name) for name in ("content", "locations", "rawInput"))
+        if says_what or call.get("kind") not in (None, "other"):
             return self._call("tool_call", {"sessionUpdate": "tool_call", **call})
         self._asked[key] = call
         return ()
