@@ -160,17 +160,20 @@ class Agent:
         category: str | None = None,
         description: str | None = None,
     ) -> None:
-        """Let the user choose among `values`, or, without values, switch something on and off."""
+        """Offer an option: the user chooses among `values`, or, without values, switches something on and off.
+
+        Raise `UsageError` where the default is none of the values, or where there is an option with this id.
+        """
         if any(option.id == id for option in self.options):
             raise UsageError(f"there is an option {id!r} already")
         self.options = (*self.options, checked_option(id, name, values, default, category, description))
 
     def modes(self, values: Values, *, default: str) -> None:
-        """Let the user choose how it works: the option of category ``mode``."""
+        """Offer modes, ways in which the agent works: the option of category ``mode``."""
         self.option("mode", name="Mode", values=values, default=default, category="mode")
 
     def models(self, values: Values, *, default: str) -> None:
-        """Let the user choose a model: the option of category ``model``."""
+        """Offer models: the option of category ``model``."""
         self.option("model", name="Model", values=values, default=default, category="model")
 
     def auth(
@@ -208,7 +211,7 @@ def checked_option(
     category: str | None,
     description: str | None,
 ) -> Option:
-    """Make an option; raise `UsageError` where its default is none of its values."""
+    """Return an option; raise `UsageError` where its default is none of its values."""
     choices = _choices(values) if values is not None else ()
     option = Option(id_, name, default, choices, category, description)
     if option.is_switch != (values is None) or not option.accepts(default):

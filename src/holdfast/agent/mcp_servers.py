@@ -24,18 +24,21 @@ NOTICE_CHARACTERS = 1_000
 class McpServers:
     """The toolboxes of one session, by client."""
 
-    __slots__ = ("_common", "_session", "_toolboxes")
+    __slots__ = ("_common", "_session", "_toolboxes", "is_used")
 
     def __init__(self, session: LiveSession, common: tuple[Server, ...]) -> None:
         self._session = session
         self._common = common
         self._toolboxes: dict[SessionClient | None, Toolbox] = {}
+        self.is_used = bool(common)
+        """Whether there are, or ever were, servers in the session."""
 
     def toolbox(self, client: SessionClient | None) -> Toolbox:
         """Return the toolbox of a client; it is empty where the client brought no servers."""
         box = self._toolboxes.get(client)
         if box is None:
             box = self._toolboxes[client] = self._new_toolbox(client)
+            self.is_used = True
         return box
 
     def has(self, client: SessionClient | None) -> bool:
@@ -43,7 +46,7 @@ class McpServers:
         return client in self._toolboxes
 
     async def connect(self, client: SessionClient | None) -> None:
-        """Let a client have the servers it named and those every session has, and no others."""
+        """Connect the servers a client named and those that every session has; disconnect others."""
         named: tuple[Server, ...] = () if client is None else tuple(client.mcp_servers)
         if client not in self._toolboxes and not (named or self._common):
             return

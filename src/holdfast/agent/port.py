@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agent.client import ClientServices
 from holdfast.agent.mcp_servers import McpServers
 from holdfast.agent.session import Session
 from holdfast.agent.turn import Turn
@@ -75,7 +74,7 @@ class AuthorAgent:
         return opened
 
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
-        """Let the author's function answer."""
+        """Call the author's function and return its answer."""
         if (handle := self.agent.request_handlers.get(method)) is None:
             raise MethodNotFound(f"There is no method {method[:100]}")
         return await handle(params, client)
@@ -160,7 +159,7 @@ class AuthorSession:
         return workspace
 
     def notices(self, client: SessionClient) -> list[Update]:
-        """Tell a client which of its servers have failed."""
+        """Return notices of the client's servers that have failed."""
         return self.servers.failures(client)
 
     async def option_set(self, option: str, value: OptionValue) -> None:
@@ -171,11 +170,12 @@ class AuthorSession:
             await hook(session, option, value)
 
     async def perform(self, turn: LiveTurn) -> StopReason | None:
-        """Let the author's handler answer."""
+        """Call the author's handler and return why the turn ended."""
         client = turn.client
         self._working[client] = self._working.get(client, 0) + 1
         try:
-            await self.servers.connect(client)
+            if self.servers.is_used or (client is not None and client.mcp_servers):
+                await self.servers.connect(client)
             return await self._answer(turn)
         finally:
             self._working[client] -= 1
@@ -188,9 +188,7 @@ class AuthorSession:
 
     async def _answer(self, turn: LiveTurn) -> StopReason | None:
         handler, text = self._handler_for(turn.text)
-        client = turn.client
-        services = None if client is None else ClientServices(turn, client, lambda: self.workspace(client))
-        theirs = Turn(self.seen_by(client), turn, text, services)
+        theirs = Turn(self.seen_by(turn.client), turn, text)
         answer = handler(theirs)
         if isinstance(answer, AsyncIterator):
             async for piece in answer:

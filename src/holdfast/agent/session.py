@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from holdfast.agent.agent import Handler, Values
+    from holdfast.agent.client import ClientServices
     from holdfast.agent.port import AuthorSession
-    from holdfast.engine import SessionClient
+    from holdfast.engine import LiveTurn, SessionClient
     from holdfast.mcp import Toolbox
     from holdfast.model import Entry, History, SystemPrompt
     from holdfast.workspace import Files
@@ -98,7 +99,7 @@ class Session:
         return await asyncio.to_thread(lambda: fold(line for block in blocks for line in block.split(b"\n")))
 
     async def rename(self, title: str | None) -> None:
-        """Give it a title; None takes it away."""
+        """Set the title; None removes it."""
         await self._live.rename(title, by="agent")
 
     # What can be set, and which commands there are
@@ -184,6 +185,13 @@ class Session:
     def mcp(self) -> Toolbox:
         """The MCP servers of the client that prompts: their tools, resources and prompts, and how they are doing."""
         return self._author.servers.toolbox(self._client)
+
+    def services(self, turn: LiveTurn) -> ClientServices | None:
+        """Return what the client that prompts does for the agent; None where no client prompts."""
+        from holdfast.agent.client import ClientServices  # noqa: PLC0415  (few agents use it)
+
+        client = self._client
+        return None if client is None else ClientServices(turn, client, lambda: self._author.workspace(client))
 
     def files(self) -> Files:
         """Return the files in its roots, which are the directories that were there when the client opened it."""

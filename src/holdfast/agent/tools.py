@@ -62,14 +62,14 @@ class ToolCall:
         if locations:
             about["locations"] = [
                 {"path": self._turn.absolute(path), "line": line} if line else {"path": self._turn.absolute(path)}
-                for path, line in ((it, 0) if isinstance(it, str) else it for it in locations)
+                for path, line in ((location, 0) if isinstance(location, str) else location for location in locations)
             ]
         return about
 
     async def describe(
         self, title: str, *, input: object = None, locations: Sequence[str | tuple[str, int]] = ()
     ) -> None:
-        """Say what it is about, where that was not known when it was opened."""
+        """Set title, input and locations where they were not known when the call was opened."""
         self.title = title
         self.update({"title": title, **self._about(input, locations)})
 
@@ -106,11 +106,11 @@ class ToolCall:
         return await run_in_terminal(self, command, cwd, env, limit, cancellable=cancellable)
 
     async def output(self, value: object) -> None:
-        """Say what the tool gave, as the tool gave it."""
+        """Set the raw output of the tool: any JSON value."""
         self.update({"rawOutput": value})
 
     async def fail(self, reason: str) -> None:
-        """Say that it failed, and why."""
+        """Show why the tool failed; the call ends as failed."""
         await self.text(reason)
         self._status = "failed"
 
@@ -128,7 +128,7 @@ class ToolCall:
         await self._add({"type": "terminal", "terminalId": terminal_id})
 
     def emit(self, update: Update) -> None:
-        """Say something else in the same turn."""
+        """Emit another update in the same turn, beside what is being said."""
         self._turn.emit_beside(update)
 
     def start(self) -> Self:
@@ -144,11 +144,11 @@ class ToolCall:
         self.update({"status": self._status or status, **controls})
 
     def offer_cancel(self, terminal_id: str, cancel: Callable[[], None]) -> None:
-        """Let clients stop a terminal by itself."""
+        """Allow clients to stop a terminal by itself."""
         self._turn.offer_cancel(terminal_id, cancel)
 
     def withdraw_cancel(self, terminal_id: str) -> None:
-        """Let clients stop it no longer."""
+        """Allow that no longer."""
         self._turn.withdraw_cancel(terminal_id)
 
     def cancel(self) -> None:

@@ -38,15 +38,18 @@ DEFAULT = -1.0
 class Turn:
     """One turn: from a prompt to its answer."""
 
-    def __init__(self, session: Session, turn: LiveTurn, text: str, client: ClientServices | None) -> None:
+    def __init__(self, session: Session, turn: LiveTurn, text: str) -> None:
         self.session = session
         self.text = text
         """The prompt's plain text; for a slash command, what follows its name."""
-        self.client = client
-        """What the editor does for the agent (its files, its terminals), or None where it does nothing."""
         self.stop_reason: StopReason | None = None
         self._turn = turn
         self._messages = OpenMessages()
+
+    @property
+    def client(self) -> ClientServices | None:
+        """The client that prompted: what it does for the agent (its files, its terminals), and requests of one's own."""
+        return self.session.services(self._turn)
 
     @property
     def prompt(self) -> Sequence[Update]:
@@ -145,16 +148,16 @@ class Turn:
 
         Raises what `session.mcp.call` raises; the tool call has failed then, and says why.
         """
-        from holdfast.agent.calls import call_visibly  # noqa: PLC0415  (not everybody has servers)
+        from holdfast.agent.mcp_calls import call_tool  # noqa: PLC0415  (not everybody has servers)
 
         shown = title or f"{server}: {tool}"
-        return await call_visibly(self, server, tool, arguments or {}, title=shown, kind=kind, timeout=timeout)
+        return await call_tool(self, server, tool, arguments or {}, title=shown, kind=kind, timeout=timeout)
 
     async def plan(self, entries: Iterable[str | tuple[str, str] | tuple[str, str, str]], *, id: str = "plan") -> None:
         """Show the plan, whole: its entries, or entries with status, or with status and priority."""
-        items = [(it,) if isinstance(it, str) else it for it in entries]
-        full = [(*it, *("pending", "medium")[len(it) - 1 :]) for it in items]
-        listed = [{"content": it[0], "status": it[1], "priority": it[2]} for it in full]
+        given = [(entry,) if isinstance(entry, str) else entry for entry in entries]
+        full = [(*members, *("pending", "medium")[len(members) - 1 :]) for members in given]
+        listed = [{"content": content, "status": status, "priority": priority} for content, status, priority in full]
         self.emit({"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": id, "entries": listed}})
 
     async def plan_markdown(self, text: str, *, id: str = "plan") -> None:
@@ -162,7 +165,7 @@ class Turn:
         self.emit({"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": id, "content": text}})
 
     async def compaction(self, summary: str) -> None:
-        """Tell that what was said so far has become this summary for the model. The user's history stays as it is.
+        """Show that what was said so far has become this summary for the model. The user's history stays as it is.
 
         Version 1 clients are told if they asked for it.
         """
@@ -178,7 +181,7 @@ class Turn:
         description: str | None = None,
         state: Literal["running", "idle"] | None = None,
     ) -> None:
-        """Tell of another session that this one has started, and again when something of that changes.
+        """Show another session that this one has started, and again what has changed of that.
 
         The protocol calls this unstable; version 1 clients are told if they asked for it.
         """
@@ -187,7 +190,7 @@ class Turn:
         self.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known})
 
     async def usage(self, used: int, size: int, *, cost: float | None = None, currency: str = "USD") -> None:
-        """Tell how much of the model's context is used, and what it has cost."""
+        """Show how much of the model's context is used, and what it has cost."""
         update: Update = {"sessionUpdate": "usage_update", "used": used, "size": size}
         if cost is not None:
             update["cost"] = {"amount": cost, "currency": currency}
@@ -196,7 +199,7 @@ class Turn:
     async def notice(
         self, title: str, description: str | None = None, *, severity: Literal["info", "warning", "error"] = "info"
     ) -> None:
-        """Tell the user something that is not part of the conversation and not kept."""
+        """Show the user something that is not part of the conversation and not stored."""
         update: Update = {"sessionUpdate": "notice", "severity": severity, "title": title}
         self._emit(update if description is None else {**update, "description": description})
 
@@ -264,7 +267,7 @@ class Turn:
         return await self._elicit(Elicitation("url", params)) is not None
 
     async def complete_url(self, id: str) -> None:
-        """Tell the clients that what `ask_url` asked for under this id is done."""
+        """Notify the clients that what `ask_url` asked for under this id is done."""
         await self._turn.shown()
         for attachment in self._turn.session.attachments:
             if "url" in attachment.client.elicitation:
@@ -288,7 +291,7 @@ class Turn:
     # For the parts of a turn
 
     def absolute(self, path: str) -> str:
-        """Make a path absolute, as the client wants it."""
+        """Return a path made absolute, as clients want paths."""
         return path if os.path.isabs(path) else os.path.normpath(os.path.join(self.session.cwd, path))  # noqa: PTH117, PTH118
 
     def emit(self, update: Update) -> None:
@@ -301,15 +304,15 @@ class Turn:
         self._emit(update)
 
     def offer_cancel(self, id: str, cancel: Callable[[], None]) -> None:
-        """Let clients cancel a tool call or a terminal by itself."""
+        """Allow clients to cancel a tool call or a terminal by itself."""
         self._turn.cancels[id] = cancel
 
     def withdraw_cancel(self, id: str) -> None:
-        """Let clients cancel it no longer."""
+        """Allow that no longer."""
         self._turn.cancels.pop(id, None)
 
     def end_messages(self) -> None:
-        """Let the next text begin a new message."""
+        """End the message that is being said: the next text begins a new one."""
         self._messages.end()
 
     async def say_event(self, event: Event) -> None:

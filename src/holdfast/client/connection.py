@@ -295,7 +295,7 @@ class Connection:
 
     def _configuration(self, session: ClientSession, answer: Update) -> Sequence[Event]:
         try:
-            return session.lifting.configured(answer)
+            return session.lifting.lift_configuration(answer)
         except InvalidParams as e:
             log.warning("The agent's options for session %s cannot be used: %s", session.id, e)
             return ()

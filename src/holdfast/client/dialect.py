@@ -16,13 +16,13 @@ class Lifting(Protocol):
     answer_ends: bool
 
     def lift(self, raw: bytes) -> Sequence[Event]: ...
-    def said(self, blocks: Sequence[Update]) -> Sequence[Event]: ...
-    def answered(self, answer: Update) -> Sequence[Event]: ...
-    def failed(self, stop_reason: str, error: Update) -> Sequence[Event]: ...
-    def asked(self, call: Update) -> Sequence[Event]: ...
-    def configured(self, answer: Update) -> Sequence[Event]: ...
-    def setting(self, option_id: str, value: str | bool) -> tuple[str, Update]: ...  # noqa: FBT001
-    def was_set(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]: ...  # noqa: FBT001
+    def lift_prompt(self, blocks: Sequence[Update]) -> Sequence[Event]: ...
+    def lift_end(self, answer: Update) -> Sequence[Event]: ...
+    def lift_failure(self, stop_reason: str, error: Update) -> Sequence[Event]: ...
+    def lift_permission(self, call: Update) -> Sequence[Event]: ...
+    def lift_configuration(self, answer: Update) -> Sequence[Event]: ...
+    def option_request(self, option_id: str, value: str | bool) -> tuple[str, Update]: ...  # noqa: FBT001
+    def lift_option_answer(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]: ...  # noqa: FBT001
 
 
 class RemoteAgent(Protocol):
@@ -65,13 +65,13 @@ def dialect_for(version: int, answer: Update) -> Dialect:
     # Only the version that is spoken is loaded.
     if version == 1:
         from holdfast.surface.v1 import asks, lift  # noqa: PLC0415
-        from holdfast.surface.v1.agent import Agent as AgentV1  # noqa: PLC0415
+        from holdfast.surface.v1.agent import RemoteAgent as RemoteAgentV1  # noqa: PLC0415
 
-        return Dialect(AgentV1(answer), lift.Lifting, _ask_codec(asks))
+        return Dialect(RemoteAgentV1(answer), lift.Lifting, _ask_codec(asks))
     from holdfast.surface.v2 import asks, lift  # noqa: PLC0415
-    from holdfast.surface.v2.agent import Agent as AgentV2  # noqa: PLC0415
+    from holdfast.surface.v2.agent import RemoteAgent as RemoteAgentV2  # noqa: PLC0415
 
-    return Dialect(AgentV2(answer), lift.Lifting, _ask_codec(asks))
+    return Dialect(RemoteAgentV2(answer), lift.Lifting, _ask_codec(asks))
 
 
 def _ask_codec(module: Any) -> AskCodec:

@@ -52,17 +52,17 @@ async def _initialize(peer: Peer, services: Services, client: ClientInfo, versio
     """Ask for a version; with `both`, say what either version wants to know, as the agent may answer in version 1."""
     from importlib.metadata import version as installed_version  # noqa: PLC0415
 
-    from holdfast.surface.v1.agent import introduction as introduction_v1  # noqa: PLC0415
-    from holdfast.surface.v2.agent import introduction as introduction_v2  # noqa: PLC0415
+    from holdfast.surface.v1.agent import initialize_params as params_v1  # noqa: PLC0415
+    from holdfast.surface.v2.agent import initialize_params as params_v2  # noqa: PLC0415
 
     params: Update = {"protocolVersion": version}
     about = (client.name, client.version or installed_version("holdfast"))
     asks = services.questions is not None
     if version == 1 or both:
         files = services.files is not False
-        params |= introduction_v1(*about, files=files, terminals=services.terminals, questions=asks)
+        params |= params_v1(*about, files=files, terminals=services.terminals, questions=asks)
     if version == 2:
-        params |= introduction_v2(*about, questions=asks)
+        params |= params_v2(*about, questions=asks)
     if client.meta is not None:
         params["_meta"] = dict(client.meta)
     return await peer.request("initialize", params, result=dict[str, Any])

@@ -120,7 +120,7 @@ class Incoming:
         session = self._session(params.get("sessionId"))
         question = asks.read_permission(params)
         if question.call:
-            session.apply(session.lifting.asked(question.call))
+            session.apply(session.lifting.lift_permission(question.call))
         known = session.history.get("tool_call_update", str(question.call.get("toolCallId", "")))
         question = question if known is None else _merged(question, known)
         return asks.permission_answer(await self._services.answer_permission(session, question))

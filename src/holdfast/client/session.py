@@ -163,9 +163,9 @@ class ClientSession:
     async def set_option(self, option_id: str, value: str | bool) -> None:  # noqa: FBT001
         """Set one of `options`."""
         self._check_open()
-        method, params = self.lifting.setting(option_id, value)
+        method, params = self.lifting.option_request(option_id, value)
         answer = await self._connection.request(method, {"sessionId": self.id, **params})
-        self.apply(self.lifting.was_set(option_id, value, answer))
+        self.apply(self.lifting.lift_option_answer(option_id, value, answer))
 
     async def fork(self) -> ClientSession:
         """Create a session with the history of this one, in the same directories."""
@@ -266,7 +266,7 @@ class ClientSession:
         """Begin a turn."""
         await self.settle()
         self._check_open()
-        prompt = self.lifting.said(params["prompt"])
+        prompt = self.lifting.lift_prompt(params["prompt"])
         tracker = self._tracker = TurnTracker(self._connection.peer, self.lifting, params)
         self.apply(prompt)
         self._connection.own(tracker.run(self.apply), f"turn of {self.id}")

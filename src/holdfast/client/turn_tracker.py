@@ -86,7 +86,9 @@ class TurnTracker:
             error = None if cancelled else e
             self.stop_reason = "cancelled" if cancelled else "error"
             failure: Update = {"code": e.code, "message": e.message}
-            apply(self._lifting.failed(self.stop_reason, failure if e.data is None else {**failure, "data": e.data}))
+            apply(
+                self._lifting.lift_failure(self.stop_reason, failure if e.data is None else {**failure, "data": e.data})
+            )
         except Exception as e:  # noqa: BLE001  (the agent is gone, or the prompt cannot be encoded: the caller is told)
             error = e
         except asyncio.CancelledError:
@@ -102,7 +104,7 @@ class TurnTracker:
         answer: Update = await self._peer.request("session/prompt", self._params, result=cast("Any", wanted)) or {}
         if self._lifting.answer_ends:
             self.stop_reason = answer.get("stopReason")
-            apply(self._lifting.answered(answer))
+            apply(self._lifting.lift_end(answer))
             return None
         self._accept(answer)
         idle = await self._idle_seen

@@ -93,6 +93,11 @@ class LiveSession:
         return self._registry.limits
 
     @property
+    def is_live(self) -> bool:
+        """Whether it is in memory, and ours."""
+        return self._registry.live.get(self.id) is self
+
+    @property
     def roots(self) -> tuple[str, ...]:
         """The directories it was opened with last, the working directory first."""
         return (self.cwd, *self.additional)
@@ -125,7 +130,7 @@ class LiveSession:
         if self.turn is not None and self.turn.running:
             self.turn.emit(event)
             return
-        if self._registry.live.get(self.id) is not self:
+        if not self.is_live:
             raise TurnOver("This session has left memory; nothing more can be said in it")
         if event.rule.fold is Fold.STATE:
             before = self.title, dict(self.state.latest)
@@ -372,7 +377,7 @@ class LiveSession:
         """Put a prompt in line; it is answered when those before it are (C6)."""
         if not content:
             raise InvalidParams("A prompt must not be empty")
-        if self._registry.live.get(self.id) is not self:
+        if not self.is_live:
             raise SessionNotFound(self.id)
         queue = self.queue if self.queue is not None else deque[LiveTurn]()
         starting = self.turn is None  # then the first in line does not wait

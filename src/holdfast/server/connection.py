@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import AuthRequired, InvalidRequest, UnsupportedVersion
-from holdfast.model import LOCAL, ClientInfo, Scope
+from holdfast.model import LOCAL, AgentDescription, ClientInfo, Scope
 from holdfast.peer import Peer, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.jsonrpc import Request
-    from holdfast.model import AgentDescription
     from holdfast.peer import PeerLimits
     from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host
@@ -57,20 +56,13 @@ class ClientConnection:
         self.peer = Peer(transport, self._first_routes(), limits=limits)
         self.info = ClientInfo(protocol=0)
         """What the client said about itself."""
-        self.logged_in = False
-        self._description: AgentDescription | None = None
-        self._dialect: Dialect | None = None
-
-    @property
-    def description(self) -> AgentDescription:
+        self.description = AgentDescription(name="")
         """What the agent says about itself to this client."""
-        assert self._description is not None, "nothing is asked before initialize"
-        return self._description
-
-    @property
-    def scope(self) -> Scope:
+        self.scope = Scope(principal, "")
         """Whose sessions this client may see (F1)."""
-        return Scope(self.principal, self.description.name)
+        self.login_needed = False
+        """Whether the client has to log in before anything else."""
+        self._dialect: Dialect | None = None
 
     async def run(self) -> None:
         """Serve until the client is gone."""
@@ -85,16 +77,16 @@ class ClientConnection:
     async def log_in(self, method_id: str) -> None:
         """Log in by one of the agent's methods."""
         await self.host.port.log_in(method_id)
-        self.logged_in = True
+        self.login_needed = False
 
     async def log_out(self) -> None:
         """Log out."""
-        self.logged_in = False
+        self.login_needed = self.description.auth_required
         await self.host.port.log_out()
 
     def check_login(self) -> None:
         """Raise `AuthRequired` before what may not be done without a login."""
-        if self.description.auth_required and not self.logged_in:
+        if self.login_needed:
             methods = [method.id for method in self.description.auth_methods]
             raise AuthRequired("Log in first", {"methods": methods})
 
@@ -121,7 +113,9 @@ class ClientConnection:
             if self._dialect is not None:
                 self._dialect.leave()
             self.info = _client_info(version, params)
-            self._description = await self.host.port.describe(self.info)
+            self.description = await self.host.port.describe(self.info)
+            self.scope = Scope(self.principal, self.description.name)
+            self.login_needed = self.description.auth_required
             self._dialect = self._speak(version)
             routes = self._dialect.routes()
             routes.request("initialize", self._initialize, _Initialize, ordered=True)  # some send it twice (A6)

@@ -237,8 +237,10 @@ class Dialect:
 
     async def _begin(self, params: shapes.Prompt) -> LiveTurn:
         """Put a prompt in line, in a session this connection has open or had open."""
-        note_trace(params.meta)
-        self.connection.check_login()
+        if params.meta:
+            note_trace(params.meta)
+        if self.connection.login_needed:
+            self.connection.check_login()
         checked_prompt(params.prompt, self.connection.description.accepts)
         session = await self._session(params.session_id)
         client = self._clients[params.session_id]
@@ -248,8 +250,11 @@ class Dialect:
 
     async def _session(self, session_id: str) -> LiveSession:
         """Return a session this connection has open; one that left memory meanwhile is revived (B18)."""
-        engine = await self.connection.host.engine()
         client = self._clients.get(session_id)
+        attachment = None if client is None else client.attachment
+        if attachment is not None and attachment.session.is_live and attachment in attachment.session.attachments:
+            return attachment.session
+        engine = await self.connection.host.engine()
         if client is None:
             await engine.look_up(session_id, self.connection.scope)  # raises where there is none
             raise InvalidParams(f"Session {session_id} is not open here; load or resume it first")

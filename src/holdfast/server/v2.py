@@ -10,7 +10,8 @@ from holdfast.server.dialect import Dialect
 from holdfast.surface import shapes
 from holdfast.surface.v2 import initialize
 from holdfast.surface.v2.asks import Questions
-from holdfast.surface.v2.lower import Lowering, lower_commands, lower_options
+from holdfast.surface.v2.lower import Lowering
+from holdfast.surface.v2.options import lower_commands, lower_options
 from holdfast.surface.v2.shapes import CancelTerminal, CancelToolCall, ResumeSession
 
 if TYPE_CHECKING:

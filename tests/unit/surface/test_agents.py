@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.surface.v1.agent import Agent as Agent1
-from holdfast.surface.v2.agent import Agent as Agent2
+from holdfast.surface.v1.agent import RemoteAgent as Agent1
+from holdfast.surface.v2.agent import RemoteAgent as Agent2
 
 SERVERS: list[dict[str, Any]] = [
     {"name": "plain", "command": "x"},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pydantic_ai import AbstractToolset, BinaryContent, ToolDefinition, ToolFailed, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from holdfast.agent.calls import call_within
+from holdfast.agent.mcp_calls import call_tool_in
 from holdfast.agent.turn import DEFAULT
 from holdfast.errors import McpError
 from holdfast.integrations.pydantic_ai.display import tool_display
@@ -73,7 +73,9 @@ class McpTools(AbstractToolset[Any]):
         assert self._found is not None
         server, tool_name = self._found[name].server, self._found[name].name
         try:
-            return _result(await call_within(self._turn, current_call(), server, tool_name, tool_args, timeout=DEFAULT))
+            return _result(
+                await call_tool_in(self._turn, current_call(), server, tool_name, tool_args, timeout=DEFAULT)
+            )
         except McpError as e:
             raise ToolFailed(str(e)) from None
 

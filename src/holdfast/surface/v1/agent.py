@@ -18,8 +18,8 @@ LIST = "session/list"
 PROMPT = "session/prompt"
 
 
-def introduction(name: str, version: str, *, files: bool, terminals: bool, questions: bool) -> Update:
-    """Say who we are and what we can do, as `initialize` wants it."""
+def initialize_params(name: str, version: str, *, files: bool, terminals: bool, questions: bool) -> Update:
+    """Return what a client tells an agent about itself, as params of `initialize`."""
     capabilities: Update = {
         "fs": {"readTextFile": files, "writeTextFile": files},
         "terminal": terminals,
@@ -30,7 +30,7 @@ def introduction(name: str, version: str, *, files: bool, terminals: bool, quest
     return {"clientInfo": {"name": name, "version": version}, "clientCapabilities": capabilities}
 
 
-class Agent:
+class RemoteAgent:
     """One agent, by its answer to `initialize`."""
 
     version = VERSION
@@ -43,11 +43,11 @@ class Agent:
         self.capabilities = _object(answer, "agentCapabilities")
         methods = answer.get("authMethods")
         listed = cast("list[Any]", methods) if isinstance(methods, list) else []
-        self.auth_methods = tuple(cast("Update", it) for it in listed if isinstance(it, dict))
+        self.auth_methods = tuple(cast("Update", method) for method in listed if isinstance(method, dict))
         self._session = _object(self.capabilities, "sessionCapabilities")
 
     def can(self, what: str) -> bool:
-        """Say whether it has said that it can do something."""
+        """Return whether the agent has advertised an ability."""
         if what == "load":
             return self.capabilities.get("loadSession") is True
         if what in _CONTENT:
@@ -55,31 +55,36 @@ class Agent:
         return self._session.get(what) not in (None, False)
 
     def login(self, method_id: str) -> tuple[str, Update]:
-        """Say which request logs in."""
+        """Return the request that logs in."""
         return "authenticate", {"methodId": method_id}
 
     def new(self, roots: Update) -> tuple[str, Update]:
-        """Say which request begins a session."""
+        """Return the request that creates a session."""
         return "session/new", _roots(roots)
 
     def load(self, session_id: str, roots: Update) -> tuple[str, Update]:
-        """Say which request brings a session back with its past."""
+        """Return the request that brings a session back with its past."""
         return "session/load", {"sessionId": session_id, **_roots(roots)}
 
     def resume(self, session_id: str, roots: Update) -> tuple[str, Update]:
-        """Say which request brings a session back without its past."""
+        """Return the request that brings a session back without its past."""
         return "session/resume", {"sessionId": session_id, **_roots(roots)}
 
     def fork(self, session_id: str, roots: Update) -> tuple[str, Update]:
-        """Say which request forks a session."""
+        """Return the request that forks a session."""
         return "session/fork", {"sessionId": session_id, **_roots(roots)}
 
 
 def _roots(roots: Update) -> Update:
-    """Say `mcpServers` as version 1 does: those on stdio have no type (B2)."""
+    """Return the roots with `mcpServers` as version 1 wants them: those on stdio have no type (B2)."""
     servers: list[Update] = roots["mcpServers"]
-    plain = [{k: v for k, v in it.items() if k != "type"} if it.get("type") == "stdio" else it for it in servers]
-    return {**roots, "mcpServers": [{"args": [], "env": [], **it} if "command" in it else it for it in plain]}
+    return {**roots, "mcpServers": [_server(server) for server in servers]}
+
+
+def _server(server: Update) -> Update:
+    if server.get("type") == "stdio":
+        server = {name: value for name, value in server.items() if name != "type"}
+    return {"args": [], "env": [], **server} if "command" in server else server
 
 
 def _object(holder: Update, name: str) -> Update:

@@ -34,7 +34,7 @@ class Client:
         return isinstance(_object(self._session, "configOptions").get("boolean"), dict)
 
     def wants(self, kind: str) -> bool:
-        """Say whether it asked for updates of a kind that not everybody understands."""
+        """Return whether the client asked for updates of a kind that not every client understands."""
         if kind == "notice":
             return isinstance(self._session.get("notices"), dict)
         if kind in ("compaction_update", "compaction_summary_chunk"):

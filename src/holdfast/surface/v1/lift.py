@@ -63,7 +63,7 @@ class Lifting:
         self._setters: dict[str, tuple[str, str]] = {}  # options that are set by a method of their own
 
     def lift(self, raw: bytes) -> Sequence[Event]:
-        """Make events of an update as it came; refuse one that is not what it says it is."""
+        """Return the events of an update as it came; raise `InvalidParams` for one that is malformed."""
         try:
             chunk = _decode_text(raw)
         except msgspec.DecodeError:
@@ -76,29 +76,29 @@ class Lifting:
 
     # Turns
 
-    def said(self, blocks: Sequence[Update]) -> Sequence[Event]:
-        """Say what the user said and that the agent is at work, because the agent does not."""
+    def lift_prompt(self, blocks: Sequence[Update]) -> Sequence[Event]:
+        """Return the user's message and the beginning of the turn, which a version 1 agent does not send."""
         self._kind = ""  # what is said next is something new
-        self._echo = "".join(it["text"] for it in blocks if it.get("type") == "text")
+        self._echo = "".join(block["text"] for block in blocks if block.get("type") == "text")
         message = {"sessionUpdate": "user_message", "messageId": new_id("msg"), "content": list(blocks)}
         return (event_from(message), event_from({"sessionUpdate": "state_update", "state": "running"}))
 
-    def answered(self, answer: Update) -> Sequence[Event]:
-        """Make the end of a turn of the answer to its prompt."""
+    def lift_end(self, answer: Update) -> Sequence[Event]:
+        """Return the end of a turn, from the answer to its prompt."""
         self._kind = self._echo = ""
         end: Update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": answer.get("stopReason")}
         return (event_from({**end, **{name: answer[name] for name in ("usage", "_meta") if answer.get(name)}}),)
 
-    def failed(self, stop_reason: str, error: Update) -> Sequence[Event]:
-        """Make the end of a turn of the error that was the answer to its prompt."""
+    def lift_failure(self, stop_reason: str, error: Update) -> Sequence[Event]:
+        """Return the end of a turn, from the error that answered its prompt."""
         self._kind = self._echo = ""
         end: Update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": stop_reason}
         return (event_from({**end, "error": error} if stop_reason == "error" else end),)
 
     # Questions and options
 
-    def asked(self, call: Update) -> Sequence[Event]:
-        """Take what a permission request says of a tool call that was not announced.
+    def lift_permission(self, call: Update) -> Sequence[Event]:
+        """Return what a permission request tells of a tool call that was not announced.
 
         One that says what would be done announces the call (Gemini announces none otherwise, and a call that is refused
         must be in the history, too). One that says nothing of that may be about no call at all: it waits for one.
@@ -111,10 +111,10 @@ class Lifting:
         self._asked[key] = call
         return ()
 
-    def configured(self, answer: Update) -> Sequence[Event]:
-        """Say what the answer that opened a session tells of it."""
+    def lift_configuration(self, answer: Update) -> Sequence[Event]:
+        """Return the options and commands that the answer which opened a session has."""
         options = lift_options(answer.get("configOptions") or [])
-        categories = {it.get("category") for it in options}
+        categories = {option.get("category") for option in options}
         self._setters = {}
         if "mode" not in categories and (option := option_of_modes(answer.get("modes"))) is not None:
             options.append(option)
@@ -124,16 +124,16 @@ class Lifting:
             self._setters[option["configId"]] = ("session/set_model", "modelId")
         return self._set({}, options) if options else ()
 
-    def setting(self, option_id: str, value: str | bool) -> tuple[str, Update]:  # noqa: FBT001
-        """Say which request sets an option."""
+    def option_request(self, option_id: str, value: str | bool) -> tuple[str, Update]:  # noqa: FBT001
+        """Return the request that sets an option."""
         if option_id in self._setters:
             method, name = self._setters[option_id]
             return method, {name: value}
         params: Update = {"configId": option_id, "value": value}
         return "session/set_config_option", {**params, "type": "boolean"} if isinstance(value, bool) else params
 
-    def was_set(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]:  # noqa: FBT001
-        """Say what there is to set once it was."""
+    def lift_option_answer(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]:  # noqa: FBT001
+        """Return the options as they are after one was set, from the answer to that request."""
         if isinstance(answer.get("configOptions"), list):
             return self._set({}, self._with_own(lift_options(answer["configOptions"])))
         return self._changed("configId", option_id, value)
@@ -156,7 +156,7 @@ class Lifting:
         return (_checked({**update, "messageId": self._goes_on(kind, key)}),)
 
     def _goes_on(self, kind: str, key: str | None) -> str:
-        """Find the message that a chunk belongs to."""
+        """Return the id of the message that a chunk belongs to."""
         if key is None:
             key = self._message if kind == self._kind else new_id("msg")
         if kind != "user_message_chunk":
@@ -165,7 +165,7 @@ class Lifting:
         return key
 
     def _is_echo(self, content: Any) -> bool:
-        """Say whether the agent only repeats what it was told; if so, it is said already."""
+        """Return whether the agent only repeats the prompt, which is in the history already."""
         match content:
             case {"type": "text", "text": str(text)} if text and self._echo.startswith(text):
                 self._echo = self._echo[len(text) :]
@@ -210,7 +210,7 @@ class Lifting:
         mode: Any = update.get("currentModeId")
         if not isinstance(mode, str):
             raise InvalidParams("current_mode_update: `currentModeId` must be a string")
-        if not any(it.get("category") == "mode" for it in self._listed()):
+        if not any(option.get("category") == "mode" for option in self._listed()):
             option = option_of_modes({"currentModeId": mode, "availableModes": [{"id": mode, "name": mode}]})
             assert option is not None
             self._setters[option["configId"]] = ("session/set_mode", "modeId")
@@ -218,14 +218,15 @@ class Lifting:
         return self._changed("category", "mode", mode)
 
     def _changed(self, name: str, wanted: str, value: str | bool) -> Sequence[Event]:  # noqa: FBT001
-        changed = [{**it, "currentValue": value} if it.get(name) == wanted else it for it in self._listed()]
-        return self._set({}, changed)
+        changed = {"currentValue": value}
+        listed = [option | changed if option.get(name) == wanted else option for option in self._listed()]
+        return self._set({}, listed)
 
     def _with_own(self, options: list[Update]) -> list[Update]:
         """Add the options that the agent does not know as such: its modes and models."""
-        told = {it["configId"] for it in options} | {it.get("category") for it in options}
-        own = (it for it in self._listed() if it["configId"] in self._setters)
-        return [*options, *(it for it in own if it["configId"] not in told and it.get("category") not in told)]
+        known = {option["configId"] for option in options} | {option.get("category") for option in options}
+        own = (option for option in self._listed() if option["configId"] in self._setters)
+        return [*options, *(one for one in own if one["configId"] not in known and one.get("category") not in known)]
 
     def _set(self, update: Update, options: list[Update]) -> Sequence[Event]:
         self._options = {**update, "sessionUpdate": "config_option_update", "configOptions": options}
@@ -237,7 +238,7 @@ class Lifting:
 
 def _plan(update: Update) -> Update:
     entries: Any = update.get("entries")
-    if not isinstance(entries, list) or not all(isinstance(it, dict) for it in cast("list[object]", entries)):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in cast("list[object]", entries)):
         raise InvalidParams("plan: `entries` must be a list of objects")
     rest = {name: value for name, value in update.items() if name not in ("sessionUpdate", "entries")}
     if not entries:
@@ -254,7 +255,7 @@ def _checked(update: Update, raw: bytes | None = None) -> Event:
 
 
 def _object(raw: bytes) -> Update:
-    """Read an update of whatever kind; numbers exist that JSON can write and nobody can read."""
+    """Decode an update; raise `InvalidParams` for what is no JSON object, or has a number that cannot be decoded."""
     try:
         update: Any = _decode(raw)
     except msgspec.DecodeError as e:

@@ -105,7 +105,7 @@ class Lowering:
         self._embedded[terminal_id] = own_id
 
     def live(self, events: Sequence[Event]) -> bytes:
-        """Say what happened."""
+        """Return events as whole lines for the wire."""
         said: list[bytes] = []
         for event in events:
             if event.kind in CHUNKS:
@@ -127,14 +127,14 @@ class Lowering:
         return bool(self._dirty)
 
     def rest(self) -> bytes:
-        """Say what was held back."""
+        """Return what was held back, as whole lines."""
         return self._lines([*map(_encode, self._changed_calls(waits=False))])
 
     def _lines(self, said: list[bytes]) -> bytes:
         return b"%s%s}}\n" % (self._before, self._between.join(said)) if said else b""
 
     def past(self, block: bytes) -> tuple[bytes, ...]:
-        """Say what is stored."""
+        """Return a block of stored lines as whole lines for the wire, in pieces."""
         said: list[bytes] = []
         self._mode = None  # a replay tells all of it again
         pieces = list(runs(block))
@@ -161,6 +161,8 @@ class Lowering:
 
     def _lower(self, update: Update) -> Iterator[Update]:
         kind = update["sessionUpdate"]
+        if kind in UNSAID:
+            return
         if kind in MESSAGES:
             yield from self._message(kind, update)
         elif kind in CHUNKS or kind in AS_THEY_ARE:
@@ -170,7 +172,7 @@ class Lowering:
         elif kind in ("terminal_update", "terminal_output_chunk"):
             self._terminal(update)
         elif kind == "plan_update" and update["plan"].get("type") == "items":
-            entries = [it for it in update["plan"].get("entries") or () if it.get("status") != "cancelled"]
+            entries = [entry for entry in update["plan"].get("entries") or () if entry.get("status") != "cancelled"]
             yield {**_without(update, "plan"), "sessionUpdate": "plan", "entries": entries}
         elif kind == "plan_update" and update["plan"].get("type") == "markdown" and not self._client.wants(kind):
             entry = {"content": update["plan"].get("content"), "status": "in_progress", "priority": "medium"}
@@ -187,7 +189,7 @@ class Lowering:
             yield {**update, "availableCommands": lower_commands(update)}
         elif self._client.wants(kind):
             yield update
-        elif kind not in UNSAID and kind not in self._unsaid:
+        elif kind not in self._unsaid:
             self._unsaid.add(kind)
             log.info("Protocol version 1 has no words for %s; it is left out", kind)
 
@@ -250,7 +252,7 @@ class Lowering:
                 call.printed += len(data)
 
     def _changed_calls(self, *, waits: bool) -> Iterator[Update]:
-        """Say the content of the calls it has changed of, but for those that may wait a moment."""
+        """Yield the content of the calls whose content has changed, but for those that may wait a moment."""
         for key in list(self._dirty):
             if not (waits and self._calls[key].waits):
                 yield {"sessionUpdate": "tool_call_update", "toolCallId": key, "content": self._whole_content(key)}
@@ -302,7 +304,7 @@ def _lower_item(item: Any, terminals: Mapping[str, bytes], embedded: Mapping[str
 
 
 def lower_members(update: Update) -> Update:
-    """Say what is known of a tool call, but for its content."""
+    """Return the members of a tool call, but for its content."""
     call = {name: value for name, value in update.items() if name not in NOT_OF_A_CALL}
     if "status" in call:
         call["status"] = STATUS.get(call["status"], call["status"])

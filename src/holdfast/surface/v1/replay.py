@@ -24,5 +24,5 @@ def runs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def cut(plain: bytes) -> bytes:
-    """Say plain lines: a message is one chunk, a tool call a `tool_call`."""
+    """Return plain lines without their marks: a message is one chunk, a tool call a `tool_call`."""
     return plain.replace(CALL, b"").replace(CLOSE, b"").replace(OPEN, b'_chunk","content":')

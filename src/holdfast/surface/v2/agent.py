@@ -14,13 +14,13 @@ _BASELINE = frozenset({"list", "load", "resume", "close"})
 """What an agent can do that has sessions at all."""
 
 
-def introduction(name: str, version: str, *, questions: bool) -> Update:
-    """Say who we are and what we can do, as `initialize` wants it."""
+def initialize_params(name: str, version: str, *, questions: bool) -> Update:
+    """Return what a client tells an agent about itself, as params of `initialize`."""
     capabilities: Update = {"elicitation": {"form": {}, "url": {}}} if questions else {}
     return {"info": {"name": name, "version": version}, "capabilities": capabilities}
 
 
-class Agent:
+class RemoteAgent:
     """One agent, by its answer to `initialize`."""
 
     version = VERSION
@@ -33,11 +33,11 @@ class Agent:
         self.capabilities = _object(answer, "capabilities")
         methods = answer.get("authMethods")
         listed = cast("list[Any]", methods) if isinstance(methods, list) else []
-        self.auth_methods = tuple(_method(cast("Update", it)) for it in listed if isinstance(it, dict))
+        self.auth_methods = tuple(_method(cast("Update", method)) for method in listed if isinstance(method, dict))
         self._session = _object(self.capabilities, "session")
 
     def can(self, what: str) -> bool:
-        """Say whether it has said that it can do something."""
+        """Return whether the agent has advertised an ability."""
         if what in _BASELINE:
             return isinstance(self.capabilities.get("session"), dict)
         if what in _CONTENT:
@@ -45,37 +45,40 @@ class Agent:
         return self._session.get(what) not in (None, False)
 
     def login(self, method_id: str) -> tuple[str, Update]:
-        """Say which request logs in."""
+        """Return the request that logs in."""
         return "auth/login", {"methodId": method_id}
 
     def new(self, roots: Update) -> tuple[str, Update]:
-        """Say which request begins a session."""
+        """Return the request that creates a session."""
         return "session/new", _roots(roots)
 
     def load(self, session_id: str, roots: Update) -> tuple[str, Update]:
-        """Say which request brings a session back with its past; the early draft had one of its own (B9)."""
+        """Return the request that brings a session back with its past; the early draft had one of its own (B9)."""
         if "load" in self._session and "resume" not in self._session:
             return "session/load", {"sessionId": session_id, **_roots(roots)}
         return "session/resume", {"sessionId": session_id, "replayFrom": {"type": "start"}, **_roots(roots)}
 
     def resume(self, session_id: str, roots: Update) -> tuple[str, Update]:
-        """Say which request brings a session back without its past."""
+        """Return the request that brings a session back without its past."""
         return "session/resume", {"sessionId": session_id, **_roots(roots)}
 
     def fork(self, session_id: str, roots: Update) -> tuple[str, Update]:
-        """Say which request forks a session."""
+        """Return the request that forks a session."""
         return "session/fork", {"sessionId": session_id, **_roots(roots)}
 
 
 def _roots(roots: Update) -> Update:
-    """Say `mcpServers` as version 2 does: each has a type."""
+    """Return the roots with `mcpServers` as version 2 wants them: each has a type."""
     servers: list[Update] = roots["mcpServers"]
-    typed = [{"type": "stdio", **it} if "command" in it and it.get("type") is None else it for it in servers]
-    return {**roots, "mcpServers": typed}
+    return {**roots, "mcpServers": [_server(server) for server in servers]}
 
 
-def _method(it: Update) -> Update:
-    return {"id": it.get("methodId"), **it}
+def _server(server: Update) -> Update:
+    return {"type": "stdio", **server} if "command" in server and server.get("type") is None else server
+
+
+def _method(method: Update) -> Update:
+    return {"id": method.get("methodId"), **method}
 
 
 def _object(holder: Update, name: str) -> Update:

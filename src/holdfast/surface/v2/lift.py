@@ -38,7 +38,7 @@ class Lifting:
     """Whether the answer to a prompt ends its turn."""
 
     def lift(self, raw: bytes) -> Sequence[Event]:
-        """Make events of an update as it came; refuse one that is not what it says it is."""
+        """Return the events of an update as it came; raise `InvalidParams` for one that is malformed."""
         try:
             chunk = _decode_text(raw)
         except msgspec.DecodeError:
@@ -49,46 +49,46 @@ class Lifting:
 
     # Turns: the agent tells all of them by itself
 
-    def said(self, blocks: Sequence[Update]) -> Sequence[Event]:
-        """Say nothing: the agent repeats what the user said."""
+    def lift_prompt(self, blocks: Sequence[Update]) -> Sequence[Event]:
+        """Return nothing: the agent sends the user's message itself."""
         del blocks
         return ()
 
-    def answered(self, answer: Update) -> Sequence[Event]:
-        """Say nothing: the answer to a prompt is its beginning."""
+    def lift_end(self, answer: Update) -> Sequence[Event]:
+        """Return nothing: the answer to a prompt is the beginning of its turn."""
         del answer
         return ()
 
-    def failed(self, stop_reason: str, error: Update) -> Sequence[Event]:
-        """Say nothing: a prompt that was refused has changed nothing."""
+    def lift_failure(self, stop_reason: str, error: Update) -> Sequence[Event]:
+        """Return nothing: a prompt that was refused has changed nothing."""
         del stop_reason, error
         return ()
 
     # Questions and options
 
-    def asked(self, call: Update) -> Sequence[Event]:
-        """Take what a question for permission says of the tool call it is about, as an update of it."""
+    def lift_permission(self, call: Update) -> Sequence[Event]:
+        """Return what a permission request tells of its tool call, as an update of that call."""
         return (_checked({"sessionUpdate": "tool_call_update", **call}),)
 
-    def configured(self, answer: Update) -> Sequence[Event]:
-        """Say what the answer that opened a session tells of it."""
+    def lift_configuration(self, answer: Update) -> Sequence[Event]:
+        """Return the options and commands that the answer which opened a session has."""
         updates: list[Update] = []
         if isinstance(answer.get("configOptions"), list):
             updates.append({"sessionUpdate": "config_option_update", "configOptions": answer["configOptions"]})
         if isinstance(answer.get("availableCommands"), list):
             commands = answer["availableCommands"]
             updates.append({"sessionUpdate": "available_commands_update", "availableCommands": commands})
-        return [event_from(it) for it in updates]
+        return [event_from(update) for update in updates]
 
-    def setting(self, option_id: str, value: str | bool) -> tuple[str, Update]:  # noqa: FBT001
-        """Say which request sets an option."""
+    def option_request(self, option_id: str, value: str | bool) -> tuple[str, Update]:  # noqa: FBT001
+        """Return the request that sets an option."""
         type_ = "boolean" if isinstance(value, bool) else "id"
         return "session/set_config_option", {"configId": option_id, "type": type_, "value": value}
 
-    def was_set(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]:  # noqa: FBT001
-        """Say what there is to set once it was."""
+    def lift_option_answer(self, option_id: str, value: str | bool, answer: Update) -> Sequence[Event]:  # noqa: FBT001
+        """Return the options as they are after one was set, from the answer to that request."""
         del option_id, value
-        return self.configured(answer)
+        return self.lift_configuration(answer)
 
 
 def _checked(update: Update, raw: bytes | None = None) -> Event:
@@ -100,7 +100,7 @@ def _checked(update: Update, raw: bytes | None = None) -> Event:
 
 
 def _object(raw: bytes) -> Update:
-    """Read an update of whatever kind; numbers exist that JSON can write and nobody can read."""
+    """Decode an update; raise `InvalidParams` for what is no JSON object, or has a number that cannot be decoded."""
     try:
         update: Any = _decode(raw)
     except msgspec.DecodeError as e:

@@ -9,7 +9,7 @@ from holdfast.surface.v2.replay import Envelope
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.model import Event, Update
+    from holdfast.model import Event
 
 
 class Lowering:
@@ -23,11 +23,11 @@ class Lowering:
         self._envelope = Envelope(session_id)
 
     def live(self, events: Sequence[Event]) -> bytes:
-        """Say what happened."""
-        return self._envelope.join(it.body for it in events)
+        """Return events as whole lines for the wire."""
+        return self._envelope.join(event.body for event in events)
 
     def past(self, block: bytes) -> tuple[bytes, ...]:
-        """Say what is stored."""
+        """Return a block of stored lines as whole lines for the wire, in pieces."""
         return self._envelope.lines(block)
 
     def quiet(self, message_id: str) -> None:
@@ -39,13 +39,3 @@ class Lowering:
     def rest(self) -> bytes:
         """Return nothing: nothing is ever held back."""
         return b""
-
-
-def lower_options(update: Update) -> list[Update]:
-    """Give the options for an answer."""
-    return update["configOptions"]
-
-
-def lower_commands(update: Update) -> list[Update]:
-    """Give the commands for an answer."""
-    return update["availableCommands"]

@@ -24,9 +24,9 @@ class Envelope:
         self._between = self._after + self._before
 
     def lines(self, block: bytes) -> tuple[bytes, ...]:
-        """Put the envelope around each update of a block of stored lines; whole lines come out, in pieces."""
+        """Return a block of stored lines with the envelope around each update: whole lines, in pieces."""
         return self._before, updates_in(block).replace(b"\n", self._between), self._after
 
     def join(self, updates: Iterable[bytes]) -> bytes:
-        """Put the envelope around each of some updates, at least one."""
+        """Return some updates, at least one, with the envelope around each."""
         return b"%s%s%s" % (self._before, self._between.join(updates), self._after)

@@ -1,4 +1,4 @@
-"""Calling a tool of an MCP server and showing it to the user as the agent's own."""
+"""Calls to tools of MCP servers, shown to the user as tool calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRESS_CHARACTERS = 200
 """What is longer is no title any more."""
 
 
-async def call_visibly(
+async def call_tool(
     turn: Turn,
     server: str,
     tool: str,
@@ -33,16 +33,16 @@ async def call_visibly(
     kind: ToolKind,
     timeout: float | None,  # noqa: ASYNC109
 ) -> ToolResult:
-    """Call a tool in a tool call of its own."""
+    """Call a tool of an MCP server, in a tool call of its own; raise what `session.mcp.call` raises."""
     async with turn.tool(title, kind=kind, input=dict(arguments)) as call:
         try:
-            return await call_within(turn, call, server, tool, arguments, timeout=timeout)
+            return await call_tool_in(turn, call, server, tool, arguments, timeout=timeout)
         except McpError as e:
             await call.fail(str(e))
             raise
 
 
-async def call_within(
+async def call_tool_in(
     turn: Turn,
     call: ToolCall,
     server: str,
@@ -51,7 +51,7 @@ async def call_within(
     *,
     timeout: float | None,  # noqa: ASYNC109
 ) -> ToolResult:
-    """Call a tool; the title of the tool call tells its progress while it runs, content and output are the tool's."""
+    """Call a tool of an MCP server and show it in a tool call: its progress in the title, then content and output."""
     loop = asyncio.get_running_loop()
     shown_at = float("-inf")
 
