@@ -48,7 +48,7 @@ class Turn:
 
     @property
     def client(self) -> ClientServices | None:
-        """The client that prompted: what it does for the agent (its files, its terminals), and requests of one's own."""
+        """The client that prompted: its files and terminals, as far as it offers them, and requests of one's own."""
         return self.session.services(self._turn)
 
     @property
