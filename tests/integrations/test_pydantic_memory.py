@@ -51,8 +51,11 @@ async def test_what_is_kept_in_a_way_nobody_reads_any_more_is_read_from_what_is_
 
     @made.command("spoil", "Spoil the memory")
     async def spoil(turn: Turn) -> None:
-        for kept in turn.session.state["pydantic_ai"]["turns"].values():
-            kept["messages"] = [{"kind": "from another time"}]
+        for entry in await turn.session.kept():
+            for kept in entry["pydantic_ai"].values():
+                kept["messages"] = [{"kind": "from another time"}]
+            await turn.keep(entry)
+        turn.session.live.clear()  # as if the session had just come back to life
         await turn.say("Spoiled.")
 
     async with serving(made, tmp_path / "s.db") as host:
@@ -238,3 +241,29 @@ async def anything(turn: Turn, chance: Random, n: int) -> None:
             turn.tool("Left open", name="left_open", pending=chance.random() < 0.5).start()
         case _:
             await turn.plan(["one", "two"])
+
+
+async def test_what_an_earlier_version_kept_in_the_state_is_moved_to_private_entries(tmp_path: Path) -> None:
+    script = Script(["One."], ["Two."], ["Three."])
+    made = acp_agent(Agent(script.model))
+
+    @made.command("back", "Keep as an earlier version did")
+    async def back(turn: Turn) -> None:
+        (entry,) = await turn.session.kept()
+        for kept in entry["pydantic_ai"].values():
+            kept["messages"][-1]["parts"][0]["content"] = "Uno."  # what counts is what was kept, not what is shown
+        turn.session.state["pydantic_ai"]["turns"] = entry["pydantic_ai"]
+        turn.session.live.clear()
+
+    @made.command("look", "Tell what is kept")
+    async def look(turn: Turn) -> None:
+        await turn.say(f"{'turns' in turn.session.state['pydantic_ai']} {len(await turn.session.kept())}")
+
+    async with serving(made, tmp_path / "s.db") as host:
+        client = await host.client(1)
+        session = await client.new()
+        for prompt in ("Count", "/back", "On", "/look"):
+            client.forget()
+            assert await client.prompt(session, prompt) == "end_turn"
+    assert client.said() == "False 3"
+    assert "One." in script.contents() or "Uno." in script.contents()

@@ -91,9 +91,17 @@ class Session:
         """Whether it is a fork that ends inside a turn: what that turn had kept with `turn.keep` is not in it."""
         return self._live.state.cut_turn
 
-    async def history(self, running: Iterable[Entry] = ()) -> History:
-        """Read all that is stored of the conversation; behind it comes what a running turn has said."""
-        blocks = [block async for some in self._live.read() for block in some]
+    @property
+    def position(self) -> int:
+        """How far its stored history goes, as a number that only grows: see `history`."""
+        return self._live.journal.lines
+
+    async def history(self, running: Iterable[Entry] = (), *, since: int = 0) -> History:
+        """Read what is stored of the conversation; behind it comes what a running turn has said.
+
+        With `since`, a `position` from before, only what was added after that is read.
+        """
+        blocks = [block async for some in self._live.read(since) for block in some]
         blocks += (line.body for line in lines_of(running))
         # Beside the event loop: others need not wait while a long conversation is put together.
         return await asyncio.to_thread(lambda: fold(line for block in blocks for line in block.split(b"\n")))

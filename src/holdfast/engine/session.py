@@ -249,9 +249,9 @@ class LiveSession:
 
     # Reading
 
-    def read(self) -> AsyncIterator[list[bytes]]:
-        """Read what is sealed of its history: blocks of stored lines."""
-        return self._registry.store.read(self.id, 0, self.journal.lines)
+    def read(self, start: int = 0) -> AsyncIterator[list[bytes]]:
+        """Read what is sealed of its history, from a line on: blocks of stored lines."""
+        return self._registry.store.read(self.id, start, self.journal.lines)
 
     async def private_entries(self) -> list[bytes]:
         """Read the private entries, those of the running turn too, in order."""

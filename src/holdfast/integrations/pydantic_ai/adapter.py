@@ -121,7 +121,7 @@ async def respond(
         else:
             await display.conclude(result.output)
         finally:
-            memory.keep(messages)
+            await memory.keep(messages)
 
 
 def thinking_settings(turn: Turn) -> ModelSettings | None:

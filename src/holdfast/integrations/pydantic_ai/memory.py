@@ -1,4 +1,7 @@
-"""What the model remembers: the messages of each turn, kept with the session under the id of the user's message.
+"""What the model remembers: the messages of each turn, kept as a private entry of that turn.
+
+They are read once, when the session comes back to life; after that a turn looks only at what was added since the last
+one, so that its cost does not grow with the conversation.
 
 The turns a user sees are the turns the model knows. For a turn that is there as it was kept, what was kept counts. Any
 other is put together again from what the user sees of it: one whose process died, one that a fork has cut short, one
@@ -40,9 +43,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEY = "pydantic_ai"
-"""The member of the session's state that is ours: `turns`, by id, and `cost`, in US dollars."""
+"""Our member of the session's state, which has the `cost` in US dollars, and of what lives with the session."""
 
 NO_RESULT = "It was interrupted before it gave a result. What it had done until then stays done."
+
+
+class _Known:
+    """What the model knows of a live session: the messages up to a position of its history."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.messages: list[ModelMessage] = []
+        self.kept: dict[str, Any] = {}
+        """By the id of its turn, what was kept and is not among the messages yet."""
 
 
 class Memory:
@@ -51,34 +64,50 @@ class Memory:
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._state: dict[str, Any] = turn.session.state.setdefault(KEY, {})
-        self.turn_id = next(it.key for it in turn.said if it.entity == "user_message")
+        self._known: _Known | None = turn.session.live.get(KEY)
+        self.turn_id = next(entry.key for entry in turn.said if entry.entity == "user_message")
         """The id of the user's message, under which this turn is kept."""
 
     async def recall(self) -> list[ModelMessage]:
-        """Give the messages of all turns before this one."""
-        past = [it for it in _turns(await self._turn.history()) if it.prompt.key != self.turn_id]
-        kept: dict[str, Any] = self._state.get("turns", {})
-        # Of what a fork has left out nothing is kept.
-        self._state["turns"] = {it.prompt.key: kept[it.prompt.key] for it in past if it.prompt.key in kept}
-        # Calls that a cancelled turn has left without a result get one that says so.
-        return repair_messages([message for it in past for message in _recalled(it, kept.get(it.prompt.key))])
+        """Return the messages of all turns before this one."""
+        session = self._turn.session
+        known = self._known
+        if known is None:
+            known = self._known = session.live[KEY] = _Known()
+            # What an earlier version kept in the state is moved to where it belongs.
+            known.kept = self._state.pop("turns", {})
+            if known.kept:
+                await self._turn.keep({KEY: known.kept})
+            for entry in await session.kept():
+                if isinstance(entry, dict):
+                    known.kept |= cast("dict[str, Any]", entry).get(KEY, {})
+        position = session.position
+        if position > known.position:
+            for past in _turns(await session.history(since=known.position)):
+                # Calls that a cancelled turn has left without a result get one that says so.
+                known.messages += repair_messages(list(_recalled(past, known.kept.pop(past.prompt.key, None))))
+            known.position = position
+        return list(known.messages)
 
-    def keep(self, messages: Iterable[ModelMessage]) -> None:
-        """Keep the messages of this turn; they are stored with what the user sees of it, when it ends."""
-        new = [it for it in messages if it.run_id == self.turn_id]
-        last = [it for it in self._turn.said if it.entity][-1]
+    async def keep(self, messages: Iterable[ModelMessage]) -> None:
+        """Keep the messages of this turn; they are stored with what the user sees of it."""
+        new = [message for message in messages if message.run_id == self.turn_id]
+        last = [entry for entry in self._turn.said if entry.entity][-1]
         if self._turn.is_over or not new or _lacks(new, last):
             return
         try:
-            plain = [_plain(it) for it in ModelMessagesTypeAdapter.dump_python(new, mode="json")]
+            plain = [_plain(message) for message in ModelMessagesTypeAdapter.dump_python(new, mode="json")]
             msgspec.json.encode(plain)
         except (TypeError, ValueError, RecursionError):
             log.warning("What the model said cannot be kept as it is; what is shown of it is", exc_info=True)
             return
-        self._state.setdefault("turns", {})[self.turn_id] = {"last": last.key, "messages": plain}
+        kept = {"last": last.key, "messages": plain}
+        await self._turn.keep({KEY: {self.turn_id: kept}})
+        if self._known is not None:
+            self._known.kept[self.turn_id] = kept
 
     def add_cost(self, cost: Decimal | None) -> float | None:
-        """Add to what the session has cost so far; give that, where anything is known of it."""
+        """Add to what the session has cost so far; return that, where anything is known of it."""
         try:
             before = Decimal(self._state["cost"]) if "cost" in self._state else None
         except (InvalidOperation, TypeError, ValueError):
@@ -91,10 +120,10 @@ class Memory:
 
 
 def _lacks(messages: Sequence[ModelMessage], shown: Entry) -> bool:
-    """Say whether a response that was shown is not among the messages: a turn can be cancelled in between."""
+    """Return whether a response that was shown is not among the messages: a turn can be cancelled in between."""
     if not isinstance(messages[-1], ModelRequest):
         return False
-    calls = {part.tool_call_id for it in messages for part in it.parts if isinstance(part, ToolCallPart)}
+    calls = {part.tool_call_id for message in messages for part in message.parts if isinstance(part, ToolCallPart)}
     return shown.entity == "agent_message" or (shown.entity == "tool_call_update" and shown.key not in calls)
 
 
@@ -116,7 +145,7 @@ def _turns(history: Iterable[Entry]) -> list[_Turn]:
 
 
 def _recalled(turn: _Turn, kept: dict[str, Any] | None) -> Sequence[ModelMessage]:
-    keys = {turn.prompt.key, *(it.key for it in turn.entries)}
+    keys = {turn.prompt.key, *(entry.key for entry in turn.entries)}
     if kept is None or kept.get("last") not in keys:
         return _put_together(turn)
     try:
@@ -124,11 +153,11 @@ def _recalled(turn: _Turn, kept: dict[str, Any] | None) -> Sequence[ModelMessage
     except ValidationError:
         log.warning("What the model said was kept in a way that this Pydantic AI does not read; what is shown counts")
         return _put_together(turn)
-    return [_with_prompt(it, turn.prompt) for it in messages]
+    return [_with_prompt(message, turn.prompt) for message in messages]
 
 
 def _put_together(turn: _Turn) -> list[ModelMessage]:
-    """Make messages of what the user sees. Thoughts are left out: providers want them back unchanged or not at all."""
+    """Return messages made of what the user sees. Thoughts are left out: providers want them unchanged or not at all."""
     messages: list[ModelMessage] = [ModelRequest([UserPromptPart(user_content(turn.prompt.content()))])]
     said: list[ModelResponsePart] = []
     results: list[ToolReturnPart] = []
@@ -171,20 +200,21 @@ def _call_and_result(entry: Entry) -> tuple[ToolCallPart, ToolReturnPart]:
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:
-    parts = [_without_nulls(it) for it in message["parts"]]
+    parts = [_without_nulls(part) for part in message["parts"]]
     for part in parts:
         if part["part_kind"] == "user-prompt" and isinstance(part["content"], list):
             part["content"] = ""  # images and the like: the user's message has them
     return {**_without_nulls(message), "parts": parts, "instructions": None}
 
 
-def _without_nulls(it: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in it.items() if value is not None or name == "content"}
+def _without_nulls(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None or name == "content"}
 
 
 def _with_prompt(message: ModelMessage, prompt: Entry) -> ModelMessage:
-    bare = [it for it in message.parts if isinstance(it, UserPromptPart) and not it.content]
+    bare = [part for part in message.parts if isinstance(part, UserPromptPart) and not part.content]
     if not bare or not isinstance(message, ModelRequest):
         return message
     content = user_content(prompt.content())
-    return replace(message, parts=[replace(it, content=content) if it in bare else it for it in message.parts])
+    parts = [replace(part, content=content) if part in bare else part for part in message.parts]
+    return replace(message, parts=parts)
