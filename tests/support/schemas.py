@@ -110,6 +110,8 @@ def _without_ours(version: int, method: str, body: Any) -> Any:
         early = ("load", "resume", "close", "list")
         session = {name: value for name, value in body["capabilities"]["session"].items() if name not in early}
         return {**body, "capabilities": {**body["capabilities"], "session": session}}
+    if version == 2 and method == "session/request_permission":
+        return _without_texts(body)  # the diffs of the call it is about, as in updates
     if version == 2 and method == "session/update":
         if body["update"]["sessionUpdate"].startswith("_"):  # how a turn ended, for clients that know us
             return {**body, "update": {"sessionUpdate": "state_update", "state": "idle"}}
