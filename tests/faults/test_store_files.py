@@ -222,15 +222,14 @@ async def test_a_store_that_is_refused_leaves_no_thread_and_no_descriptor(tmp_pa
     somebody_elses(path)
     with pytest.raises(StoreError):
         await open_store(str(path))
-    before = descriptors()
+    before, others = descriptors(), set(threading.enumerate())
     for _ in range(3):
         with pytest.raises(StoreError):
             await open_store(str(path))
-    for thread in threading.enumerate():
-        if thread.name.startswith("holdfast-store"):
-            thread.join(5)
+    for thread in set(threading.enumerate()) - others:
+        thread.join(10)
     assert descriptors() == before
-    assert [thread for thread in threading.enumerate() if thread.name.startswith("holdfast-store")] == []
+    assert set(threading.enumerate()) <= others
     assert Place(str(path)).beside("owners") == []
 
 

@@ -45,6 +45,7 @@ async def test_an_idle_session_is_taken_over_and_who_had_it_is_told_at_the_next_
             assert watcher.drops == [end.error]
             assert watcher.said() == "one"
         assert agent.performed == ["say one"]
+        await agent.heard("closed", session.id)
         assert agent.told.count(("closed", session.id)) == 1
         with pytest.raises(SessionNotFound):
             first.get(session.id)

@@ -47,8 +47,9 @@ class OpenMessages:
 
     def add_to(self, kind: MessageKind) -> str:
         """Return the id of the message that the next piece of text belongs to."""
-        self.end(besides=kind)
         message = self._open.get(kind)
+        if message is None or len(self._open) > 1:
+            self.end(besides=kind)
         if message is None:
             message = self._open[kind] = _OpenMessage()
         message.speaker = asyncio.current_task()

@@ -176,7 +176,7 @@ def _result(text: str) -> Part:
 def _diff(item: dict[str, Any]) -> Iterator[Part]:
     match item:
         case {"patch": {"text": str(patch)}}:
-            yield Part("diff", patch, _string(item.get("path")))
+            yield Part("diff", patch, _string(item.get("path")) or _changed_path(item))
         case {"path": str(path), "newText": str(new)}:
             yield _compared(path, _string(item.get("oldText")), new)
         case {"changes": list()}:
@@ -190,6 +190,15 @@ def _diff(item: dict[str, Any]) -> Iterator[Part]:
                         yield _json(change)
         case _:
             yield _json(item)
+
+
+def _changed_path(diff: dict[str, Any]) -> str:
+    """Return the file that a diff changes; nothing where it changes several."""
+    match diff.get("changes"):
+        case [{"path": str(path)}]:
+            return path
+        case _:
+            return ""
 
 
 def _compared(path: str, old: str, new: str) -> Part:

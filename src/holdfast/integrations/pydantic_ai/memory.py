@@ -157,7 +157,7 @@ def _recalled(turn: _Turn, kept: dict[str, Any] | None) -> Sequence[ModelMessage
 
 
 def _put_together(turn: _Turn) -> list[ModelMessage]:
-    """Return messages made of what the user sees. Thoughts are left out: providers want them unchanged or not at all."""
+    """Return messages made of what the user sees. Thoughts are left out: providers want them whole or not at all."""
     messages: list[ModelMessage] = [ModelRequest([UserPromptPart(user_content(turn.prompt.content()))])]
     said: list[ModelResponsePart] = []
     results: list[ToolReturnPart] = []
