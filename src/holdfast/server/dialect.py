@@ -6,6 +6,7 @@ is bound to what the engine does.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 FORK_AT = "holdfast/upTo"
 
 
-class Dialect:
+class Dialect(ABC):
     """One protocol version on one connection."""
 
     version: ClassVar[int]
@@ -56,33 +57,33 @@ class Dialect:
 
     # What a version adds
 
+    @abstractmethod
     def initialized(self) -> object:
         """Answer `initialize`."""
-        raise NotImplementedError
 
-    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:
-        raise NotImplementedError
+    @abstractmethod
+    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering: ...
 
-    def _questions(self) -> QuestionForms:
-        raise NotImplementedError
+    @abstractmethod
+    def _questions(self) -> QuestionForms: ...
 
     def _services(self) -> frozenset[str]:
         return frozenset()
 
-    def _configuration(self, session: LiveSession) -> Update:
-        raise NotImplementedError
+    @abstractmethod
+    def _configuration(self, session: LiveSession) -> Update: ...
 
-    async def _load(self, params: shapes.RestoreSession) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    async def _load(self, params: shapes.RestoreSession) -> object: ...
 
-    async def _status(self, params: shapes.OfSession) -> Update:
-        raise NotImplementedError
+    @abstractmethod
+    async def _status(self, params: shapes.OfSession) -> Update: ...
 
-    async def _set_option(self, params: shapes.SetConfigOption) -> Update:
-        raise NotImplementedError
+    @abstractmethod
+    async def _set_option(self, params: shapes.SetConfigOption) -> Update: ...
 
-    async def _prompt(self, params: shapes.Prompt) -> Update:
-        raise NotImplementedError
+    @abstractmethod
+    async def _prompt(self, params: shapes.Prompt) -> Update: ...
 
     # Methods
 
