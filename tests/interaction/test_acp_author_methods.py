@@ -11,7 +11,6 @@ from tests.support.acp import Client, Gates, Update, conversation, patiently, se
 from tests.support.schemas import faults, invalid
 
 from holdfast import Agent, Turn
-from holdfast.demo import agent as demo
 from holdfast.model import PermissionOption
 
 if TYPE_CHECKING:
@@ -188,27 +187,6 @@ async def test_clients_that_show_addresses_are_told_when_one_is_done_with(versio
         assert faults(version, "client", "elicitation/complete", "Notification", done) == []
         await other.settle()
         assert not any(message.get("method") == "elicitation/complete" for message in other.heard)
-
-
-@VERSIONS
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("/url", "You have seen it."),
-        ("/outline", "That is the plan."),
-        ("/compact", "I remember the gist."),
-        ("/subagent", "The scout is back."),
-        ("/search 0", "I found nothing."),
-        ("/editor", "Your client has no terminals for me."),
-    ],
-)
-async def test_the_demo_agent_shows_each_of_them(version: int, command: str, said: str) -> None:
-    async with serving(demo) as host:
-        client = await host.client(version, elicitation={"url": {}}, **(ALL_V1 if version == 1 else {}))
-        client.answers["elicitation/create"] = lambda _: {"action": "accept"}
-        assert await client.prompt(await client.new(), command) == "end_turn"
-        told(client)
-        assert client.said() == said
 
 
 # Terminals of the client
