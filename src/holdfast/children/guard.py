@@ -21,7 +21,7 @@ import signal
 import sys
 import time
 
-assert sys.platform != "win32"  # where nobody starts it
+assert sys.platform != "win32"
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -73,14 +73,14 @@ def guard(leash: int, command: list[str], parent: int) -> int:
         for fd, _ in poll.poll():
             if fd == wake:
                 os.read(wake, 512)
-                status = reap(child) if os.getppid() == parent else kill_all(child)
+                status = reap(child) if os.getppid() == parent else kill_group(child)
             elif os.read(leash, 1) == b"T":
                 signal_group(child, signal.SIGTERM)
             else:
-                status = kill_all(child)
+                status = kill_group(child)
             if status is not None:
                 break
-    kill_all(child)
+    kill_group(child)
     return exit_code(status)
 
 
@@ -103,7 +103,7 @@ def guard_the_guard(leash: int, inner: int) -> int:
         if status is None and deadline is not None and time.monotonic() > deadline:
             status = kill_all(inner)
         if status is not None:
-            kill_all(inner)
+            kill_all(inner)  # what it left behind is ours now
             return exit_code(status)
 
 
@@ -174,10 +174,15 @@ def reap(child: int, *, keep_running: bool = False) -> int | None:
     return status
 
 
-def kill_all(child: int) -> int:
-    """Kill the child and all our descendants, whatever groups and sessions they made. Return the child's status."""
-    status = signal.SIGKILL.value
+def kill_group(child: int) -> int:
+    """Kill the child's process group, then all our descendants. Return the child's status."""
     signal_group(child, signal.SIGKILL)
+    return kill_all(child)
+
+
+def kill_all(child: int) -> int:
+    """Kill all our descendants, whatever groups and sessions they made. Return the child's status."""
+    status = signal.SIGKILL.value
     deadline = time.monotonic() + KILL_SECONDS
     while time.monotonic() < deadline:
         try:
