@@ -11,10 +11,10 @@ import pytest
 from tests.support.acp import conversation, patiently, serving, text
 from tests.support.coding import coding
 from tests.support.mcp import wire
-from tests.support.model_server import Say, calls
 from tests.support.recording import LIKE_OTHERS, judge
 
 from holdfast.code import NO_MODEL, CodeSettings, coding_agent
+from holdfast.testing.model_server import Say, calls
 
 if TYPE_CHECKING:
     from pathlib import Path

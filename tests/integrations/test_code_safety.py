@@ -11,9 +11,9 @@ import pytest
 from tests.support.acp import patiently, text
 from tests.support.coding import coding
 from tests.support.mcp import wire
-from tests.support.model_server import Say, calls
 
 from holdfast.code import tools as code_tools
+from holdfast.testing.model_server import Say, calls
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,16 +13,16 @@ import pytest
 from tests.support.acp import conversation, patiently, running, serving, text
 from tests.support.coding import coding
 from tests.support.links import PATIENCE
-from tests.support.model_server import Fail, ModelServer, Say, calls
 from tests.support.wire import wait_for_death
 
 from holdfast.code import CodeSettings, coding_agent
+from holdfast.testing.model_server import Fail, ModelServer, Say, calls
 
 if TYPE_CHECKING:
     from tests.support.acp import Client, Update
     from tests.support.coding import Coding
-    from tests.support.model_server import Reply
 
+    from holdfast.testing.model_server import Reply
     from holdfast.transport import ProcessTransport
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])

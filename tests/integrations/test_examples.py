@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.support.acp import serving
 from tests.support.mcp import wire
-from tests.support.model_server import ModelServer, Say
-from tests.support.model_server import calls as calling
 from tests.support.scripted import allow, calls, statuses
 
 from holdfast.cli.load_agent import load_agent
+from holdfast.testing.model_server import ModelServer, Say
+from holdfast.testing.model_server import calls as calling
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

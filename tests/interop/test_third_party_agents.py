@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.clients import said
-from tests.support.model_server import ModelServer, Say, calls
 from tests.support.peers import PATIENCE, kimi
 from tests.support.wire import wait_for_death
 
 import holdfast
 from holdfast.errors import ConnectionLost
+from holdfast.testing.model_server import ModelServer, Say, calls
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.code import CodeSettings, coding_agent
+from holdfast.testing.model_server import ModelServer
 from tests.support.acp import Client, conversation, serving
-from tests.support.model_server import ModelServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
+    from holdfast.testing.model_server import Reply
     from tests.support.acp import Serving, Update
-    from tests.support.model_server import Reply
 
 
 class Coding:
