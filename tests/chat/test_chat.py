@@ -371,3 +371,20 @@ def test_the_picture_in_the_readme_is_of_a_real_chat(tmp_path: Path) -> None:
     script = ROOT / "docs" / "pictures" / "chat.py"
     subprocess.run((sys.executable, str(script), str(tmp_path / "chat.svg")), check=True, timeout=50)
     assert (tmp_path / "chat.svg").read_text() == script.with_suffix(".svg").read_text()
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+@pytest.mark.requirement("P13")
+@pytest.mark.requirement("C9")
+def test_a_command_that_is_asked_about_is_shown_and_an_address_is_done_with(protocol: str, tmp_path: Path) -> None:
+    with chat(CHATTY, "--protocol", protocol, cwd=tmp_path, columns=100, rows=60) as window:
+        window.shows("Chatty")
+        window.say("/visit")
+        window.shows("[y]")
+        screen = window.shows("Run this first?")
+        assert "make clean; touch HIDDEN3" in screen and "The build is stale." in screen and str(tmp_path) in screen
+        window.type("y")
+        window.shows("I have been there")
+        window.type("y")
+        window.shows("Done: Log in there")
+        window.shows("you have been there")

@@ -7,10 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.acp import Client, Gates, Update, conversation, patiently, serving
+from tests.support.acp import CWD, Client, Gates, Update, conversation, patiently, serving
 from tests.support.schemas import faults, invalid
 
 from holdfast import Agent, Turn
+from holdfast.errors import UsageError
 from holdfast.model import PermissionOption
 
 if TYPE_CHECKING:
@@ -327,3 +328,85 @@ async def test_one_command_can_be_stopped_where_the_author_offers_it() -> None:
         (ended,) = of_kind(conversation(of_kind(told(client), "terminal_update")), "terminal_update")
         assert ended["exitStatus"] == {"signal": "15"} and not ended.get("capabilities")
         assert (await client.refusal("terminal/cancel", named)).code == -32602
+
+
+# What a question shows
+
+
+@VERSIONS
+@pytest.mark.requirement("P13")
+async def test_a_question_about_a_command_shows_the_command_and_says_why(version: int) -> None:
+    command = "make clean && " + "x" * 500 + "; touch HIDDEN"
+
+    async def act(turn: Turn) -> None:
+        await turn.say(str(await turn.allow("Run this?", command=command, description="The build is stale.")))
+
+    async with serving(acting(act)) as host:
+        client = await host.client(version)
+        session = await client.new()
+        running = asyncio.create_task(client.prompt(session, "go"))
+        asked = await client.question(1)
+        assert faults(version, "client", "session/request_permission", "Request", asked.params) == []
+        if version == 2:
+            assert asked.params["description"] == "The build is stale."
+            assert asked.params["subject"] == {"type": "command", "command": command, "cwd": CWD}
+        else:
+            call = asked.params["toolCall"]
+            texts = [item["content"]["text"] for item in call["content"]]
+            assert call["kind"] == "execute" and call["rawInput"] == {"command": command, "cwd": CWD}
+            assert texts == ["The build is stale.", command, f"in {CWD}"]
+        asked.select("allow_once")
+        await patiently(running)
+        assert client.said() == "True"
+
+
+@VERSIONS
+@pytest.mark.requirement("C8")
+async def test_why_is_told_of_a_question_about_a_tool_call_too(version: int) -> None:
+    async def act(turn: Turn) -> None:
+        async with turn.tool("Clean", kind="execute", input={"command": "make clean"}) as call:
+            await turn.allow("Clean up?", call, description="The build is stale.")
+
+    async with serving(acting(act)) as host:
+        client = await host.client(version)
+        session = await client.new()
+        running = asyncio.create_task(client.prompt(session, "go"))
+        asked = await client.question(1)
+        assert faults(version, "client", "session/request_permission", "Request", asked.params) == []
+        call = asked.params["toolCall"] if version == 1 else asked.params["subject"]["toolCall"]
+        assert call["title"] == "Clean" and call["rawInput"] == {"command": "make clean"}
+        if version == 1:
+            assert [item["content"]["text"] for item in call["content"]] == ["Clean up?", "The build is stale."]
+        asked.select("reject_once")
+        await patiently(running)
+
+
+@pytest.mark.requirement("C8")
+async def test_always_allowing_one_command_allows_no_other() -> None:
+    async def act(turn: Turn) -> None:
+        await turn.allow("Run this?", command="ls")
+        await turn.say(str(await turn.allow("Run this?", command="rm -rf /")))
+
+    async with serving(acting(act)) as host:
+        client = await host.client(2)
+        session = await client.new()
+        running = asyncio.create_task(client.prompt(session, "go"))
+        (await client.question(1)).select("allow_always")
+        (await client.question(2)).select("reject_once")
+        await patiently(running)
+        assert client.said() == "False"
+
+
+async def test_a_question_is_about_a_call_or_about_a_command() -> None:
+    seen: list[str] = []
+
+    async def act(turn: Turn) -> None:
+        async with turn.tool("Clean") as call:
+            with pytest.raises(UsageError, match="a tool call or about a command"):
+                await turn.allow("Clean up?", call, command="make clean")
+            seen.append("refused")
+
+    async with serving(acting(act)) as host:
+        client = await host.client(2)
+        await client.prompt(await client.new(), "go")
+    assert seen == ["refused"]

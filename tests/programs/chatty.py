@@ -103,3 +103,11 @@ async def die(turn: Turn) -> None:
 
 
 agent.command("bad\x1b[2J\u202e", "A name that is no word")(answer)
+
+
+@agent.command("visit", "Ask for permission to run a command, then to visit an address")
+async def visit(turn: Turn) -> None:
+    await turn.allow("Run this first?", command="make clean; touch HIDDEN3", description="The build is stale.")
+    await turn.ask_url("Log in there", "https://example.org/login", id="login")
+    await turn.complete_url("login")
+    await turn.say("you have been there")

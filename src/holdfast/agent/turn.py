@@ -216,13 +216,25 @@ class Turn:
 
     # Asking
 
-    async def allow(self, question: str, call: ToolCall | None = None, *, remember: str | None = None) -> bool:
+    async def allow(
+        self,
+        question: str,
+        call: ToolCall | None = None,
+        *,
+        command: str | None = None,
+        description: str | None = None,
+        remember: str | None = None,
+    ) -> bool:
         """Ask the user for permission. Nothing but a clear yes is one.
 
-        The user is shown all that `call` shows: its kind, input, locations and content. An answer the user gives for
-        ever is remembered, for this session, under `remember` (the question itself unless said otherwise).
+        The user is shown all that `call` shows: its kind, input, locations and content; or the `command` that would be
+        run in the session's directory, where no tool call shows it. `description` says why it is asked. An answer the
+        user gives for ever is remembered, for this session, under `remember` (unless said otherwise, the question
+        with its command).
         """
-        chosen = await self.choose(question, ALLOW_OR_REJECT, call, remember=remember)
+        chosen = await self.choose(
+            question, ALLOW_OR_REJECT, call, command=command, description=description, remember=remember
+        )
         return chosen is not None and chosen.kind.startswith("allow")
 
     async def choose(
@@ -231,16 +243,27 @@ class Turn:
         options: Sequence[PermissionOption],
         call: ToolCall | None = None,
         *,
+        command: str | None = None,
+        description: str | None = None,
         remember: str | None = None,
     ) -> PermissionOption | None:
         """Ask the user for permission with answers of one's own; return the one that was chosen, or None.
 
-        Only an option whose `kind` begins with ``allow`` is an approval.
+        Only an option whose `kind` begins with ``allow`` is an approval. The rest is as with `allow`.
         """
         if not options or len({option.id for option in options}) < len(options):
             raise UsageError("a question needs options to choose from, each with an id of its own")
-        about: Update = {"toolCallId": call.id} if call else {}
-        permission = Permission(_checked_text(question), about, tuple(options), subject=remember or question)
+        if call is not None and command is not None:
+            raise UsageError("a question is about a tool call or about a command; let the call show the command")
+        operation = command and {"type": "command", "command": _checked_text(command), "cwd": self.session.cwd}
+        permission = Permission(
+            _checked_text(question),
+            {} if call is None else {"toolCallId": call.id},
+            tuple(options),
+            subject=remember or "\n".join(filter(None, (question, command))),
+            description=None if description is None else _checked_text(description),
+            operation=operation or None,
+        )
         return permission.chosen(await self._turn.ask(permission))
 
     async def ask(

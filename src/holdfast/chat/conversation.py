@@ -146,6 +146,7 @@ class Conversation:
             protocol=settings.protocol,
             permissions=settings.permissions if settings.permissions in ("allow", "deny") else self._permission,
             questions=self._elicitation if self.screen.interactive else None,
+            on_complete=self._address_done,
             name=CLIENT_NAME,
             # Who sits there sees that it takes long, and leaves when it is too long: npx may be downloading.
             timeout=None if self.screen.interactive else START_SECONDS,
@@ -338,10 +339,13 @@ class Conversation:
                 while known is not None and not self.view.knows(key):  # what happened before is shown before
                     self._update_seen.clear()
                     await self._update_seen.wait()
-        return await ask_permission(self.screen, permission, self.view.asked(permission.call, known))
+        return await ask_permission(self.screen, permission, self.view.asked(permission.shown_call(), known))
 
     async def _elicitation(self, _session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
         return await ask_elicitation(self.screen, question)
+
+    async def _address_done(self, question: Elicitation) -> None:
+        self.screen.show(Note(f"Done: {question.params.get('message') or question.params.get('url')}", tone="good"))
 
     def _show_activity(self, what: str) -> None:
         if what != self._activity:

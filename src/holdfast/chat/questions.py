@@ -37,6 +37,8 @@ async def ask_permission(screen: Screen, permission: Permission, call: Call) -> 
         default = refusing[0].id
     if call.parts or call.locations or call.title != permission.title:
         screen.show(call)
+    if permission.description:
+        screen.show(Note(permission.description, tone="ask"))
     chosen = await screen.ask_key(KeyQuestion(_shown(screen, permission.title), tuple(_choices(options)), default))
     option = permission.chosen(chosen)
     allowed = option is not None and option.kind.startswith("allow")

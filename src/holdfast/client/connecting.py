@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.agent import Agent
     from holdfast.client.dialect import Dialect
     from holdfast.client.handshake import ProtocolChoice
-    from holdfast.client.services import OnNotification, OnRequest, Permissions, Questions
+    from holdfast.client.services import OnComplete, OnNotification, OnRequest, Permissions, Questions
     from holdfast.peer import DroppedLine
     from holdfast.transport import ProcessTransport, Transport
 
@@ -49,6 +49,7 @@ async def connect(
     terminals: bool = False,
     on_request: OnRequest = None,
     on_notification: OnNotification = None,
+    on_complete: OnComplete = None,
     on_frame: Callable[[Literal["in", "out"], bytes], None] | None = None,
     name: str = "holdfast",
     version: str | None = None,
@@ -72,6 +73,8 @@ async def connect(
         on_request: ``async (method, params) -> result`` answers requests that are not of the protocol, as those that
             begin with ``_``; it raises `MethodNotFound` for what it does not know.
         on_notification: ``async (method, params)`` is called with every such notification.
+        on_complete: ``async (elicitation)`` is called when the agent says that an address it asked the user to visit is
+            done with.
         on_frame: ``(direction, line)`` is called with every line that is sent ("out") and received ("in").
         name: what the client is called in `initialize`.
         version: its version, by default Holdfast's.
@@ -88,7 +91,7 @@ async def connect(
         RemoteError: it refused `initialize`.
 
     """
-    services = Services(permissions, questions, files, terminals, on_request, on_notification)
+    services = Services(permissions, questions, files, terminals, on_request, on_notification, on_complete)
     link = await _open(command, cwd, env, stderr, str(store), max_line_bytes)
     peer = Peer(link.transport, Routes(), limits=LIMITS, answers_noise=False)
     connection: Connection | None = None

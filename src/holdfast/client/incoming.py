@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from holdfast.client.services import Services
     from holdfast.client.session import ClientSession
     from holdfast.jsonrpc import Notification, Request
-    from holdfast.model import Entry, Permission, Update
+    from holdfast.model import Elicitation, Entry, Permission, Update
 
 log = logging.getLogger(__name__)
 
 MAX_EARLY_BYTES = 64 << 20
 """So many bytes of updates are kept for sessions that no answer has named yet."""
+
+MAX_ADDRESSES = 100
+"""So many addresses that an agent asked to visit are remembered until it says that they are done with."""
 
 _SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"((?:[^"\\]|\\.){1,512})"')
 
@@ -33,6 +36,12 @@ class UpdateParams(msgspec.Struct, rename="camel", gc=False):
 
     session_id: str
     update: msgspec.Raw
+
+
+class CompleteElicitation(msgspec.Struct, rename="camel"):
+    """The parameters of `elicitation/complete`."""
+
+    elicitation_id: str
 
 
 class Incoming:
@@ -45,6 +54,7 @@ class Incoming:
         self._opening = 0  # requests whose answer will name a session
         self._early: dict[str, list[bytes]] = {}  # updates of sessions that have no name yet
         self._early_bytes = 0
+        self._addresses: dict[str, Elicitation] = {}  # by id, those the user was asked to visit
 
     def routes(self) -> Routes:
         """Return the methods an agent may call."""
@@ -55,6 +65,7 @@ class Incoming:
         routes.notification("session/update", self._update, UpdateParams)
         routes.request("session/request_permission", self._permission, dict[str, Any])
         routes.request("elicitation/create", self._elicitation, dict[str, Any])
+        routes.notification("elicitation/complete", self._complete, CompleteElicitation)
         if self._dialect.agent.version == 1:
             from holdfast.client import file_terminal_routes  # noqa: PLC0415  (version 2 has none)
 
@@ -128,7 +139,18 @@ class Incoming:
     async def _elicitation(self, params: Update) -> Update:
         asks = self._dialect.asks
         session = self.sessions.get(params.get("sessionId", ""))
-        return asks.elicitation_answer(await self._services.answer_elicitation(session, asks.read_elicitation(params)))
+        question = asks.read_elicitation(params)
+        if question.mode == "url":
+            self._addresses[str(params.get("elicitationId"))] = question
+            if len(self._addresses) > MAX_ADDRESSES:
+                del self._addresses[next(iter(self._addresses))]
+        return asks.elicitation_answer(await self._services.answer_elicitation(session, question))
+
+    async def _complete(self, params: CompleteElicitation) -> None:
+        """Tell the caller that an address is done with (C9); one that was never asked for is ignored."""
+        question = self._addresses.pop(params.elicitation_id, None)
+        if question is not None and self._services.on_complete is not None:
+            await self._services.on_complete(question)
 
     async def _other_request(self, request: Request) -> object:
         assert self._services.on_request is not None

@@ -34,6 +34,7 @@ Permissions: TypeAlias = (
 Questions: TypeAlias = (
     "Callable[[ClientSession | None, Elicitation], Awaitable[dict[str, Any] | ElicitationAnswer | None]] | None"
 )
+OnComplete: TypeAlias = "Callable[[Elicitation], Awaitable[None]] | None"
 OnRequest: TypeAlias = "Callable[[str, Any], Awaitable[object]] | None"
 OnNotification: TypeAlias = "Callable[[str, Any], Awaitable[None]] | None"
 
@@ -65,6 +66,7 @@ class Services:
     terminals: bool = False
     on_request: OnRequest = None
     on_notification: OnNotification = None
+    on_complete: OnComplete = None
 
     async def answer_permission(self, session: ClientSession, question: Permission) -> PermissionOption | None:
         """Return the option that answers a permission request; None where nobody answered."""

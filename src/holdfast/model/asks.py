@@ -36,10 +36,29 @@ class Permission(msgspec.Struct, frozen=True):
     call: dict[str, Any]
     options: tuple[PermissionOption, ...] = ALLOW_OR_REJECT
     subject: str | None = None
+    description: str | None = None
+    """Why it is asked, where the title does not say that."""
+    operation: dict[str, Any] | None = None
+    """What it is about, where that is no tool call: ``{"type": "command", "command": …, "cwd": …}``, or another type."""
+
+    def shown_call(self) -> dict[str, Any]:
+        """Return members of a tool call that show all the question is about (P13): the call, or what stands for it."""
+        if self.call or self.operation is None:
+            return self.call
+        details = {name: value for name, value in self.operation.items() if name not in ("type", "_meta")}
+        is_command = self.operation.get("type") == "command" and isinstance(details.get("command"), str)
+        shown = [details["command"], f"in {details.get('cwd')}"] if is_command else [_pretty(self.operation)]
+        content = [{"type": "content", "content": {"type": "text", "text": text}} for text in shown]
+        kind = "execute" if is_command else "other"
+        return {"title": self.title, "kind": kind, "rawInput": details, "content": content}
 
     def chosen(self, answer: object) -> PermissionOption | None:
         """Return the option that an answer names, None where it is not the id of an offered option."""
         return next((option for option in self.options if option.id == answer), None)
+
+
+def _pretty(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
 
 
 class Elicitation(msgspec.Struct, frozen=True):

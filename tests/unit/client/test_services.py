@@ -249,3 +249,57 @@ async def test_a_waiting_agent_that_dies_is_waited_for_by_nobody(tmp_path: Path)
             with pytest.raises(ProcessExited, match="exited with status 137"):
                 async for _ in turn:
                     pass
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.requirement("P13")
+async def test_whoever_answers_sees_the_command_and_why_it_is_asked(protocol: ProtocolChoice) -> None:
+    agent = holdfast.Agent("asking")
+
+    @agent.prompt
+    async def ask(turn: holdfast.Turn) -> None:
+        await turn.allow("Run this?", command="make clean", description="The build is stale.")
+
+    asked: list[Permission] = []
+
+    async def decide(_: ClientSession, question: Permission) -> bool:
+        asked.append(question)
+        return False
+
+    async with holdfast.connect(agent, protocol=protocol, permissions=decide) as connection:
+        session = await connection.new_session(cwd="/tmp")
+        await session.prompt("go")
+        assert len(session.history) <= 2  # in version 1 a call stands for the command
+    (question,) = asked
+    shown = question.shown_call()
+    assert shown["kind"] == "execute" and shown["rawInput"] == {"command": "make clean", "cwd": "/tmp"}
+    assert "make clean" in str(shown["content"])
+    assert question.description == ("The build is stale." if protocol == 2 else None)
+    assert protocol == 2 or "The build is stale." in str(shown["content"])
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.requirement("C9")
+async def test_the_caller_is_told_when_an_address_is_done_with(protocol: ProtocolChoice) -> None:
+    agent = holdfast.Agent("asking")
+
+    @agent.prompt
+    async def ask(turn: holdfast.Turn) -> None:
+        assert await turn.ask_url("Log in there", "https://example.org", id="login-1")
+        await turn.complete_url("never asked for")
+        await turn.complete_url("login-1")
+        await turn.complete_url("login-1")
+
+    done: list[Elicitation] = []
+
+    async def visited(_: ClientSession | None, question: Elicitation) -> dict[str, Any]:
+        assert question.mode == "url"
+        return {}
+
+    async def completed(question: Elicitation) -> None:
+        done.append(question)
+
+    async with holdfast.connect(agent, protocol=protocol, questions=visited, on_complete=completed) as connection:
+        session = await connection.new_session(cwd="/tmp")
+        await session.prompt("go")
+    assert [question.params["url"] for question in done] == ["https://example.org"]

@@ -56,10 +56,13 @@ def _call(question: Permission) -> Update:
     Clients merge it into the call they show, so its own title stays its title (C8); what is asked, where that is more,
     comes first in its content.
     """
-    call = lower_members({"toolCallId": new_id("call"), "kind": "other", "status": "pending", **question.call})
-    content = lower_content(question.call.get("content") or ())
-    if call.setdefault("title", question.title) != question.title:
-        content.insert(0, {"type": "content", "content": {"type": "text", "text": question.title}})
+    shown = question.shown_call()
+    call = lower_members({"toolCallId": new_id("call"), "kind": "other", "status": "pending", **shown})
+    first = [] if call.setdefault("title", question.title) == question.title else [question.title]
+    if question.description is not None:
+        first.append(question.description)
+    content = [{"type": "content", "content": {"type": "text", "text": text}} for text in first]
+    content += lower_content(shown.get("content") or ())
     return {**call, "content": content} if content else call
 
 

@@ -39,8 +39,12 @@ class Questions:
         """Return the request that asks a question; None where this client cannot be asked."""
         if isinstance(question, Permission):
             params: Update = {"sessionId": session_id, "title": question.title, "options": option_list(question)}
+            if question.description is not None:
+                params["description"] = question.description
             if question.call:
                 params["subject"] = {"type": "tool_call", "toolCall": _call(question.call)}
+            elif question.operation is not None:
+                params["subject"] = question.operation
             return "session/request_permission", params
         if question.mode in self.modes:
             return "elicitation/create", {"sessionId": session_id, **question.params}
@@ -64,9 +68,16 @@ def _call(call: Update) -> Update:
 
 def read_permission(params: Update) -> Permission:
     """Parse a question for permission; one without options that can be chosen has none."""
-    title, subject = params.get("title"), params.get("subject")
-    call: Any = cast("Update", subject).get("toolCall") if isinstance(subject, dict) else None
+    title, description = params.get("title"), params.get("description")
     if not isinstance(title, str):
         raise InvalidParams("title must be a string")
-    about: Update = cast("Update", call) if isinstance(call, dict) else {}
-    return Permission(title, about, read_options(params.get("options")))
+    subject: Any = params.get("subject")
+    operation = cast("Update", subject) if isinstance(subject, dict) else None
+    call: Any = None if operation is None else operation.get("toolCall")
+    return Permission(
+        title,
+        cast("Update", call) if isinstance(call, dict) else {},
+        read_options(params.get("options")),
+        description=description if isinstance(description, str) else None,
+        operation=None if isinstance(call, dict) else operation,
+    )
