@@ -211,7 +211,17 @@ async def test_the_status_is_that_of_the_command(how: str, status: int) -> None:
     await transport.close(0)
 
 
-async def test_a_process_that_closes_its_stdout_and_stays_is_an_end_too() -> None:
+async def test_the_status_is_told_of_a_process_that_takes_its_time_to_exit() -> None:
+    """On a busy machine a second may pass between the end of its output and its exit."""
+    transport, child = await start("child.py", "hang up, then fail")
+    reason = await child.end()
+    assert isinstance(reason, ProcessExited)
+    assert reason.returncode == 4
+    await transport.close(0)
+
+
+async def test_a_process_that_closes_its_stdout_and_stays_is_an_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.transport.process.EXIT_SECONDS", 0.1)
     transport, child = await start("child.py", "hang up")
     reason = await child.end()
     assert isinstance(reason, ConnectionLost)

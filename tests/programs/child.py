@@ -55,6 +55,10 @@ def main() -> int:
             write(1, b"ready\n")
             os.close(1)
             read_to_the_end()
+        case "hang up, then fail":
+            os.close(1)
+            time.sleep(2)
+            return 4
         case how:
             return int(how)
     return 0
