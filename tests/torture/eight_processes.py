@@ -35,6 +35,8 @@ from tests.support.stores import history, hits, info, logged, message, new, walk
 from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from holdfast.store import Claim, Claimed, SessionStore, Store
 
 # apsw describes its values with a type that strict checking cannot see through.
@@ -44,6 +46,8 @@ REPOSITORY = Path(__file__).parents[2]
 SESSIONS = 16
 AT_ONCE = 3
 NOTHING = Changes()
+OVER = "over"
+"""Where there is a file of this name beside the store, it is time to stop."""
 
 
 class Worker:
@@ -55,6 +59,7 @@ class Worker:
         self._journal = os.open(journal, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         self._chance = random.Random(name)
         self._sessions = sessions
+        self._over = journal.parent / OVER
         self._in_hand: set[str] = set()
         self._claims: dict[str, Claim] = {}
         self._stale: list[Claim] = []
@@ -67,7 +72,7 @@ class Worker:
     async def work(self, until: float) -> None:
         """Do this and that until it is time."""
         ways = [self.speak] * 12 + [self.look] * 2 + [self.write_stale, self.fork, self.let_go]
-        while time.time() < until:
+        while time.time() < until and not self._over.exists():
             session = self._chance.choice([session for session in self._sessions if session not in self._in_hand])
             self._in_hand.add(session)
             try:
@@ -184,15 +189,21 @@ class Tally:
         return f"{counts}; {len(self.wrong)} wrong"
 
 
-async def trial(base: Path, seconds: float, processes: int = 8, seed: int = 0) -> Tally:
-    """Let them work, kill some, and look at what is left."""
+async def trial(
+    base: Path, seconds: float, processes: int = 8, seed: int = 0, *, wanted: Collection[str] = (), longest: float = 0.0
+) -> Tally:
+    """Let them work, kill some, and look at what is left.
+
+    They go on, for `longest` seconds at most, until all that is `wanted` has happened: on a busy machine little does.
+    """
     path = str(base / "s.db")
     store = await open_store(path)
     sessions = [(await new(store)).session for _ in range(SESSIONS)]
     (base / "sessions").write_text("\n".join(sessions))
     await store.close()
     tally = Tally()
-    killed = await asyncio.to_thread(crowd, base, seconds, processes, random.Random(seed))
+    times = seconds, max(seconds, longest)
+    killed = await asyncio.to_thread(crowd, base, times, processes, random.Random(seed), wanted)
     tally.counts["killed"] = killed
     words: dict[str, list[str]] = {session: [] for session in sessions}
     forks: list[tuple[str, str]] = []
@@ -210,9 +221,12 @@ async def trial(base: Path, seconds: float, processes: int = 8, seed: int = 0) -
     return tally
 
 
-def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> int:
+def crowd(
+    base: Path, times: tuple[float, float], processes: int, chance: random.Random, wanted: Collection[str]
+) -> int:
     """Keep so many workers at work, killing one now and then; say how many were killed."""
-    until = time.time() + seconds
+    seconds, longest = times
+    begun, until = time.time(), time.time() + longest
     lives = 0
     journals: dict[int, Path] = {}
 
@@ -229,7 +243,9 @@ def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> 
     killed = 0
     try:
         while (left := until - time.time()) > 2:
-            progress.tell(seconds - left, f"{killed} killed")
+            if time.time() > begun + seconds - 2 and has_happened(base, wanted):
+                break
+            progress.tell(min(longest - left, seconds), f"{killed} killed")
             time.sleep(min(left, chance.uniform(0.1, 1.0)))
             place = chance.randrange(processes)
             if not journals[place].exists():
@@ -238,13 +254,21 @@ def crowd(base: Path, seconds: float, processes: int, chance: random.Random) -> 
             workers[place].wait()
             killed += 1
             workers[place] = start(place)
+        time.sleep(2)
+        (base / OVER).touch()
         for worker in workers:
-            worker.wait(60)
+            worker.wait(120)
     finally:
         for worker in workers:
             worker.kill()
             worker.wait()
     return killed
+
+
+def has_happened(base: Path, wanted: Collection[str]) -> bool:
+    """Say whether each of these is in some worker's journal."""
+    written = "".join(journal.read_text() for journal in base.glob("journal-*"))
+    return all(f"\n{what}" in f"\n{written}" for what in wanted)
 
 
 async def judge(path: str, words: dict[str, list[str]], forks: list[tuple[str, str]], tally: Tally) -> None:
