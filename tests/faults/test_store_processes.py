@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.scratch import scratch
-from tests.torture.eight_processes import Tally, trial
+from tests.torture.eight_processes import trial
 
 pytestmark = pytest.mark.requirement("P1", "P4")
 

@@ -11,7 +11,7 @@ from tests.support.acp import CWD, Client, Gates, Update, conversation, patientl
 from tests.support.schemas import faults, invalid
 
 from holdfast import Agent, Turn
-from holdfast.errors import UsageError
+from holdfast.errors import InvalidParams, UsageError
 from holdfast.model import PermissionOption
 
 if TYPE_CHECKING:
@@ -410,3 +410,119 @@ async def test_a_question_is_about_a_call_or_about_a_command() -> None:
         client = await host.client(2)
         await client.prompt(await client.new(), "go")
     assert seen == ["refused"]
+
+
+# Logging in
+
+
+def agent_with_logins(keys: list[str]) -> Agent:
+    agent = Agent("locked")
+
+    @agent.auth("key", name="API key")
+    async def use_key() -> None: ...
+
+    @agent.auth("paste", name="Paste a key", description="In a terminal", terminal=True)
+    async def paste() -> None: ...
+
+    @agent.logged_in
+    async def has_key() -> bool:
+        return bool(keys)
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None: ...
+
+    return agent
+
+
+@VERSIONS
+@pytest.mark.requirement("C12")
+async def test_a_login_in_a_terminal_is_offered_to_clients_that_have_one(version: int) -> None:
+    keys: list[str] = []
+    id_ = "id" if version == 1 else "methodId"
+    terminal: dict[str, Any] = {"auth": {"terminal": True if version == 1 else {}}}
+    async with serving(agent_with_logins(keys)) as host:
+        answer = await host.connect(version).initialize()
+        assert [method[id_] for method in answer["authMethods"]] == ["key"]
+        client = host.connect(version)
+        answer = await client.initialize(**terminal)
+        assert faults(version, "agent", "initialize", "Response", answer) == []
+        assert [method[id_] for method in answer["authMethods"]] == ["key", "paste"]
+        method = answer["authMethods"][1]
+        assert method["type"] == "terminal" and method["args"] == ["--login", "paste"]
+        login = "authenticate" if version == 1 else "auth/login"
+        assert (await client.refusal(login, {"methodId": "paste"})).code == -32602
+        assert (await client.refusal("session/new", {"cwd": CWD, "mcpServers": []})).code == -32000
+        keys.append("pasted by the same agent in a terminal")
+        session = await client.new()
+        assert await client.prompt(session, "hello") == "end_turn"
+
+
+@VERSIONS
+@pytest.mark.requirement("C12")
+async def test_a_client_can_ask_whether_the_user_is_logged_in(version: int) -> None:
+    keys: list[str] = []
+    out = "logout" if version == 1 else "auth/logout"
+
+    async with serving(agent_with_logins(keys)) as host:
+        client = host.connect(version)
+        answer = await client.initialize()
+        capabilities = answer["agentCapabilities" if version == 1 else "capabilities"]
+        assert capabilities["auth"]["status"] == {}
+
+        async def state() -> str:
+            status = await client.ask("auth/status", {})
+            assert faults(version, "agent", "auth/status", "Response", status) == []
+            return status["state"]
+
+        assert await state() == "unauthenticated"
+        await client.ask("authenticate" if version == 1 else "auth/login", {"methodId": "key"})
+        assert await state() == "authenticated"
+        await client.ask(out, {})
+        assert await state() == "unauthenticated"
+        keys.append("from elsewhere")
+        assert await state() == "authenticated"
+
+
+@VERSIONS
+@pytest.mark.requirement("C12")
+async def test_an_agent_without_logins_needs_none(version: int) -> None:
+    async with serving(acting(lambda turn: turn.say("hello"))) as host:
+        client = host.connect(version)
+        answer = await client.initialize()
+        assert "auth" not in answer["agentCapabilities" if version == 1 else "capabilities"]
+        assert await client.ask("auth/status", {}) == {"state": "not_required"}
+
+
+@VERSIONS
+async def test_an_agent_lets_its_client_choose_where_its_model_is(version: int) -> None:
+    agent = acting(lambda turn: turn.say("hello"))
+    providers: dict[str, Any] = {"providerId": "main", "supported": ["openai"], "required": False, "current": None}
+
+    @agent.on_request("providers/list")
+    async def list_providers(params: Any, client: object) -> object:
+        return {"providers": [providers]}
+
+    @agent.on_request("providers/set")
+    async def set_provider(params: Any, client: object) -> object:
+        if params["providerId"] != "main":
+            raise InvalidParams("There is only one, called main")
+        providers["current"] = {"apiType": params["apiType"], "baseUrl": params["baseUrl"]}
+        return {}
+
+    @agent.on_request("providers/disable")
+    async def disable(params: Any, client: object) -> object:
+        providers["current"] = None
+        return {}
+
+    async with serving(agent) as host:
+        client = host.connect(version)
+        answer = await client.initialize()
+        assert faults(version, "agent", "initialize", "Response", answer) == []
+        assert answer["agentCapabilities" if version == 1 else "capabilities"]["providers"] == {}
+        chosen = {"providerId": "main", "apiType": "openai", "baseUrl": "http://localhost:1/v1"}
+        assert await client.ask("providers/set", chosen) == {}
+        listed = await client.ask("providers/list", {})
+        assert faults(version, "agent", "providers/list", "Response", listed) == []
+        assert listed["providers"][0]["current"]["baseUrl"] == "http://localhost:1/v1"
+        assert (await client.refusal("providers/set", {**chosen, "providerId": "other"})).code == -32602
+        assert await client.ask("providers/disable", {"providerId": "main"}) == {}

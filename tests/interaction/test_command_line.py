@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -150,3 +151,39 @@ main(["run", "demo", "--store", "s.db"])
     assert f"holdfast.surface.v{version}" in loaded
     unneeded = ("mcp", "rich", "click", "textual", "apsw", "uvicorn", "starlette", "websockets", "http", "email")
     assert not loaded & {*unneeded, f"holdfast.surface.v{3 - version}", "holdfast.store.sqlite", "holdfast.workspace"}
+
+
+LOCKED = """
+from pathlib import Path
+from holdfast import Agent
+agent = Agent("locked")
+@agent.auth("paste", name="Paste a key", terminal=True)
+async def paste():
+    key = input("Key: ")
+    if key != "sesame":
+        raise ValueError("that is no key")
+    Path("key.txt").write_text(key)
+@agent.logged_in
+async def has_key():
+    return Path("key.txt").exists()
+@agent.prompt
+async def answer(turn):
+    await turn.say("open")
+"""
+
+
+@pytest.mark.requirement("C12")
+async def test_a_user_logs_in_by_running_the_agent_in_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(LOCKED)
+    arguments = (str(tmp_path / "agent.py"),)
+    async with running(tmp_path / "s.db", *arguments, cwd=tmp_path, auth={"terminal": True}) as client:
+        assert (await client.refusal("session/new", {"cwd": "/", "mcpServers": []})).code == -32000
+        for typed, status, says in (("knock", 1, "the login failed: that is no key"), ("sesame", 0, "")):
+            done = await asyncio.to_thread(
+                holdfast, "run", *arguments, "--login", "paste", cwd=tmp_path, stdin=f"{typed}\n"
+            )
+            assert done.returncode == status and says in done.stderr and done.stderr.count("\n") <= 1
+            assert done.stdout == "Key: "
+        assert await client.prompt(await client.new(), "hello") == "end_turn"
+    unknown = holdfast("run", *arguments, "--login", "other", cwd=tmp_path)
+    assert unknown.returncode == 1 and "no way to log in called 'other', but paste" in unknown.stderr

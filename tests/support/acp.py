@@ -317,11 +317,16 @@ async def serving(
 
 @asynccontextmanager
 async def running(
-    store: Path, *arguments: str, version: int = 1, env: dict[str, str] | None = None, **capabilities: object
+    store: Path,
+    *arguments: str,
+    version: int = 1,
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+    **capabilities: object,
 ) -> AsyncGenerator[Client]:
     """Start `holdfast run …` as an editor does, and introduce ourselves."""
     command = (sys.executable, "-m", "holdfast", "run", *(arguments or ("demo",)), "--store", str(store))
-    transport = await spawn(*command, env={**os.environ, **(env or {})})
+    transport = await spawn(*command, cwd=cwd, env={**os.environ, **(env or {})})
     try:
         client = Client(transport, version)
         await client.initialize(**capabilities)

@@ -57,6 +57,8 @@ class Login(NamedTuple):
     name: str
     description: str | None
     log_in: Callable[[], Awaitable[None]]
+    terminal: bool = False
+    """Whether it talks to the user in a terminal."""
 
 
 class Agent:
@@ -87,6 +89,7 @@ class Agent:
         self.logins: tuple[Login, ...] = ()
         self.auth_required = False
         self.logout: Callable[[], Awaitable[None]] | None = None
+        self.login_check: Callable[[], Awaitable[bool]] | None = None
         self.handler: Handler | None = None
         self.open_hooks: list[Hook] = []
         self.close_hooks: list[Hook] = []
@@ -130,7 +133,8 @@ class Agent:
     def on_request(self, method: str) -> Callable[[H], H]:
         """Answer a request that the protocol does not define, as ``_mine/refresh``: ``async def (params, client)``.
 
-        What the function returns is the result; a `RequestError` it raises is the error the client gets.
+        An agent that answers the unstable ``providers/list``, ``providers/set`` and ``providers/disable`` says so to
+        its clients. What the function returns is the result; a `RequestError` it raises is the error the client gets.
         """
 
         def register(handler: H) -> H:
@@ -183,16 +187,30 @@ class Agent:
         name: str,
         description: str | None = None,
         required: bool = True,
+        terminal: bool = False,
     ) -> Callable[[H], H]:
-        """Offer a way to log in; the function does it, or raises. `required`: no session before."""
+        """Offer a way to log in; the function does it, or raises. `required`: no session before.
+
+        One that asks the user in a `terminal` is offered to clients that can start the agent's command in one, with
+        ``--login ID`` behind it: ``holdfast run`` then calls the function and exits. Declare with `logged_in` how the
+        agent that serves finds out.
+        """
 
         def register(login: H) -> H:
             checked_function(login, f"the login {id!r}")
-            self.logins = (*self.logins, Login(id, name, description, login))
+            self.logins = (*self.logins, Login(id, name, description, login, terminal))
             self.auth_required = self.auth_required or required
             return login
 
         return register
+
+    def logged_in(self, check: H) -> H:
+        """Ask this function whether the user is logged in, as by a key in a file: ``async def () -> bool``.
+
+        It is asked before a session is refused for want of a login, and by a client's ``auth/status``.
+        """
+        self.login_check = checked_function(check, "logged_in")
+        return check
 
 
 def checked_function(function: H, what: str) -> H:

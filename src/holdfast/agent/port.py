@@ -15,11 +15,14 @@ from holdfast.model import AgentDescription, AuthMethod
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.agent.agent import Agent, Command, Handler
+    from holdfast.agent.agent import Agent, Command, Handler, Login
     from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.mcp import Server
     from holdfast.model import ClientInfo, Option, OptionValue, StopReason, Update
     from holdfast.workspace import Workspace
+
+
+PROVIDER_METHODS = frozenset({"providers/list", "providers/set", "providers/disable"})
 
 
 class AuthorAgent:
@@ -34,16 +37,19 @@ class AuthorAgent:
         self.servers = servers
         """MCP servers that every session has, besides those its clients name."""
 
-    async def describe(self, client: ClientInfo) -> AgentDescription:  # noqa: ARG002
-        """Describe the agent as its author declared it."""
+    async def describe(self, client: ClientInfo) -> AgentDescription:
+        """Describe the agent as its author declared it; logins in a terminal only to a client that has one."""
         agent = self.agent
+        terminal = client.has_terminal_login
         return AgentDescription(
             name=agent.name,
             version=agent.version,
             title=agent.title,
             accepts=agent.accepts,
-            auth_methods=tuple(AuthMethod(way.id, way.name, way.description) for way in agent.logins),
+            auth_methods=tuple(_auth_method(login) for login in agent.logins if terminal or not login.terminal),
             auth_required=agent.auth_required,
+            logged_in=agent.login_check,
+            providers=agent.request_handlers.keys() >= PROVIDER_METHODS,
         )
 
     async def log_in(self, method_id: str) -> None:
@@ -51,6 +57,8 @@ class AuthorAgent:
         login = next((login for login in self.agent.logins if login.id == method_id), None)
         if login is None:
             raise InvalidParams(f"There is no way to log in called {method_id!r}")
+        if login.terminal:
+            raise InvalidParams(f"Run the agent's command in a terminal to log in, with --login {method_id} behind it")
         await login.log_in()
 
     async def log_out(self) -> None:
@@ -83,6 +91,10 @@ class AuthorAgent:
         """Call the author's function, if there is one."""
         if (handle := self.agent.notification_handlers.get(method)) is not None:
             await handle(params, client)
+
+
+def _auth_method(login: Login) -> AuthMethod:
+    return AuthMethod(login.id, login.name, login.description, ("--login", login.id) if login.terminal else None)
 
 
 class AuthorSession:

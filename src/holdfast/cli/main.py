@@ -61,6 +61,9 @@ def run(arguments: Sequence[str]) -> int:
         metavar="FILE",
         help='MCP servers for every session, besides those the client names: JSON like {"mcpServers": {…}}',
     )
+    parser.add_argument(
+        "--login", metavar="ID", help="log in here, in the terminal, by the agent's way of this name, and exit"
+    )
     add_model_arguments(parser)
     chosen = parser.parse_args(arguments)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator
 
+    from holdfast.agent import Agent
     from holdfast.mcp import Server
 
 
@@ -41,6 +43,9 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
     use_models(arguments.agent, arguments.model, arguments.base_url, arguments.pass_env)
     with _nothing_printed():
         agent = load_agent(arguments.agent)
+    if arguments.login is not None:
+        log_in_here(agent, arguments.login)
+        sys.exit(0)
     servers: tuple[Server, ...] = ()
     if arguments.mcp_config is not None:
         from holdfast.mcp.config import read_config  # noqa: PLC0415  (few have one)
@@ -55,6 +60,22 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
         await serve_stdio(Host(port, store=arguments.store, protocol=arguments.protocol))
 
     run_to_the_end(serve())
+
+
+def log_in_here(agent: Agent, login_id: str) -> None:
+    """Let the author's login talk to the user in this terminal; raise `UsageError` that says why it failed."""
+    login = next((login for login in agent.logins if login.id == login_id), None)
+    if login is None:
+        known = ", ".join(login.id for login in agent.logins) or "none"
+        raise UsageError(f"the agent has no way to log in called {login_id!r}, but {known}")
+
+    async def log_in() -> None:
+        await login.log_in()
+
+    try:
+        asyncio.run(log_in())
+    except (Exception, KeyboardInterrupt) as e:
+        raise UsageError(f"the login failed: {e or type(e).__name__}") from e
 
 
 @contextmanager

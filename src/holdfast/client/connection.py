@@ -64,7 +64,14 @@ class Connection:
         return self._dialect.agent.can(what)
 
     async def authenticate(self, method_id: str) -> None:
-        """Log in by one of `auth_methods`."""
+        """Log in by one of `auth_methods`.
+
+        Raises `UsageError` for one of type ``terminal``: there the user runs the agent's own command.
+        """
+        for method in self.auth_methods:
+            if method.get("id") == method_id and method.get("type") == "terminal":
+                added = " ".join(map(str, method.get("args") or ())) or "nothing"
+                raise UsageError(f"log in by running the agent's command in a terminal, with {added} added")
         await self.request(*self._dialect.agent.login(method_id))
 
     # Sessions

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -13,6 +14,8 @@ class AuthMethod(NamedTuple):
     id: str
     name: str
     description: str | None = None
+    arguments: tuple[str, ...] | None = None
+    """Where the client runs the agent's own command in a terminal for it: the arguments to add to that command."""
 
 
 class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +31,10 @@ class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
     auth_methods: tuple[AuthMethod, ...] = ()
     auth_required: bool = False
     """Whether a client must log in before it opens a session."""
+    logged_in: Callable[[], Awaitable[bool]] | None = None
+    """Says whether the user is logged in already, where the agent can tell, as by a key in a file."""
+    providers: bool = False
+    """Whether it answers ``providers/list``, ``providers/set`` and ``providers/disable`` (unstable)."""
     mcp_kinds: frozenset[str] = frozenset({"stdio", "http", "sse"})
     """The kinds of MCP servers it connects to."""
     meta: dict[str, Any] | None = None
@@ -40,3 +47,9 @@ class ClientInfo(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: dict[str, Any] = {}
     name: str | None = None
     version: str | None = None
+
+    @property
+    def has_terminal_login(self) -> bool:
+        """Whether it can start the agent's command in a terminal, so that the user logs in there."""
+        auth = self.capabilities.get("auth")
+        return isinstance(auth, dict) and cast("dict[str, Any]", auth).get("terminal") not in (None, False)

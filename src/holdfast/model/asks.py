@@ -39,7 +39,7 @@ class Permission(msgspec.Struct, frozen=True):
     description: str | None = None
     """Why it is asked, where the title does not say that."""
     operation: dict[str, Any] | None = None
-    """What it is about, where that is no tool call: ``{"type": "command", "command": …, "cwd": …}``, or another type."""
+    """What it is about, where that is no tool call: ``{"type": "command", "command": …, "cwd": …}``, or another."""
 
     def shown_call(self) -> dict[str, Any]:
         """Return members of a tool call that show all the question is about (P13): the call, or what stands for it."""

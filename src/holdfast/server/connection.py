@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host
     from holdfast.transport import Transport
+
+log = logging.getLogger(__name__)
 
 
 class _Implementation(msgspec.Struct):
@@ -62,6 +65,7 @@ class ClientConnection:
         """Whose sessions this client may see (F1)."""
         self.login_needed = False
         """Whether the client has to log in before anything else."""
+        self._logged_in_here = False
         self._dialect: Dialect | None = None
 
     async def run(self) -> None:
@@ -78,17 +82,37 @@ class ClientConnection:
         """Log in by one of the agent's methods."""
         await self.host.port.log_in(method_id)
         self.login_needed = False
+        self._logged_in_here = True
 
     async def log_out(self) -> None:
         """Log out."""
         self.login_needed = self.description.auth_required
+        self._logged_in_here = False
         await self.host.port.log_out()
 
-    def check_login(self) -> None:
+    async def check_login(self) -> None:
         """Raise `AuthRequired` before what may not be done without a login."""
-        if self.login_needed:
+        if self.login_needed and not await self._is_logged_in_elsewhere():
             methods = [method.id for method in self.description.auth_methods]
-            raise AuthRequired("Log in first", {"methods": methods})
+            how = "" if methods else ": this agent's ways to log in need a client that starts it in a terminal"
+            raise AuthRequired(f"Log in first{how}", {"methods": methods})
+        self.login_needed = False
+
+    async def auth_state(self) -> str:
+        """Return the state of the login in the words of `auth/status`."""
+        if self._logged_in_here or await self._is_logged_in_elsewhere():
+            return "authenticated"
+        return "unauthenticated" if self.login_needed else "not_required"
+
+    async def _is_logged_in_elsewhere(self) -> bool:
+        """Return whether the agent knows of a login that this connection has not made, as one in a terminal."""
+        if self.description.logged_in is None:
+            return False
+        try:
+            return await self.description.logged_in()
+        except Exception:
+            log.exception("The agent could not say whether the user is logged in")
+            return False
 
     # What an agent may use of the client, in no session
 

@@ -91,6 +91,7 @@ class Dialect(ABC):
         """Return the methods that all versions have, the unstable ones among them (B15, B16)."""
         routes = Routes(fallback=self._other_request)
         routes.notification_fallback = self._other_notification
+        routes.request("auth/status", self._auth_status, shapes.Params)
         routes.request("session/new", self._new, shapes.NewSession)
         routes.request("session/load", self._load, shapes.RestoreSession)
         routes.request("session/fork", self._fork, shapes.RestoreSession)
@@ -114,9 +115,13 @@ class Dialect(ABC):
         await self.connection.log_out()
         return {}
 
+    async def _auth_status(self, _: shapes.Params) -> Update:
+        """Say whether the user is logged in; never refused for want of a login (C12)."""
+        return {"state": await self.connection.auth_state()}
+
     async def _new(self, params: shapes.NewSession) -> Update:
         """Create a session; it is watched once this request is answered (P5)."""
-        self.connection.check_login()
+        await self.connection.check_login()
         session_id, setup = new_session_id(), self._setup(params)
         client = self._new_client(session_id, setup)
         engine = await self.connection.host.engine()
@@ -127,7 +132,7 @@ class Dialect(ABC):
 
     async def _fork(self, params: shapes.RestoreSession) -> Update:
         """Fork a session; the fork is watched once this request is answered."""
-        self.connection.check_login()
+        await self.connection.check_login()
         up_to = (params.meta or {}).get(FORK_AT)
         if up_to is not None and not isinstance(up_to, str):
             raise InvalidParams(f"_meta[{FORK_AT!r}] must be the id of a message")
@@ -147,7 +152,7 @@ class Dialect(ABC):
 
     async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> LiveSession:
         """Bring a session back, with or without its past; it is followed once this request is answered."""
-        self.connection.check_login()
+        await self.connection.check_login()
         session_id, setup = params.session_id, self._setup(params)
         engine = await self.connection.host.engine()
         client = self._clients.get(session_id) or self._new_client(session_id, setup)
@@ -241,7 +246,7 @@ class Dialect(ABC):
         if params.meta:
             note_trace(params.meta)
         if self.connection.login_needed:
-            self.connection.check_login()
+            await self.connection.check_login()
         checked_prompt(params.prompt, self.connection.description.accepts)
         session = await self._session(params.session_id)
         client = self._clients[params.session_id]

@@ -175,3 +175,21 @@ async def test_cancelled_or_not_the_process_is_gone(moment: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await telling
     assert not processes_with(token)
+
+
+async def test_a_login_in_a_terminal_is_nothing_a_program_can_do() -> None:
+    locked = holdfast.Agent("locked")
+
+    @locked.auth("paste", name="Paste a key", terminal=True)
+    async def paste() -> None: ...
+
+    @locked.prompt
+    async def answer(turn: holdfast.Turn) -> None: ...
+
+    async with holdfast.connect(locked) as agent:
+        assert agent.auth_methods == ()  # this library has no terminal to offer
+        agent.auth_methods = ({"type": "terminal", "id": "paste", "name": "Paste", "args": ["--login", "paste"]},)
+        with pytest.raises(UsageError, match="in a terminal, with --login paste added"):
+            await agent.authenticate("paste")
+        with pytest.raises(RemoteError, match="need a client that starts it in a terminal"):
+            await agent.new_session(cwd="/")

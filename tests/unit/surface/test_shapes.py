@@ -22,8 +22,8 @@ from holdfast.transport import memory_pair
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-NOT_SERVED = {"initialize", "providers/list", "providers/set", "providers/disable", "auth/status", "mcp/message"}
-"""Methods of the schemas that no session of ours answers: the connection does, or nobody, and nothing offers them."""
+NOT_SERVED = {"initialize", "providers/list", "providers/set", "providers/disable", "mcp/message"}
+"""Methods of the schemas that no dialect of ours answers: the connection does, the author (providers), or nobody."""
 
 OURS = {1: {"session/set_model"}, 2: {"session/load"}}
 """Methods that a schema had once: real clients of version 1 still set models (D4), version 2 had a load (B9)."""

@@ -33,7 +33,9 @@ def result(agent: Description) -> Update:
         "sessionCapabilities": {ability: _marker() for ability in supported} | _system_prompt(accepts),
     }
     if methods:
-        capabilities["auth"] = {"logout": _marker()}
+        capabilities["auth"] = {"logout": _marker(), "status": _marker()}
+    if agent.providers:
+        capabilities["providers"] = _marker()
     answer = {"protocolVersion": VERSION, "agentInfo": info, "agentCapabilities": capabilities, "authMethods": methods}
     return answer if agent.meta is None else {**answer, "_meta": agent.meta}
 
@@ -50,6 +52,8 @@ def _marker() -> dict[str, Any]:
     return {}
 
 
-def _method(id_: str, name: str, description: str | None) -> Update:
+def _method(id_: str, name: str, description: str | None, arguments: tuple[str, ...] | None) -> Update:
     method: Update = {"id": id_, "name": name}
+    if arguments is not None:
+        method |= {"type": "terminal", "args": list(arguments)}
     return method if description is None else {**method, "description": description}

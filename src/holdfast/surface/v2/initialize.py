@@ -35,11 +35,17 @@ def result(agent: Description) -> Update:
     )
     abilities = {ability: _marker() for ability in supported}
     session = {"prompt": prompt, "mcp": mcp, **abilities, **_system_prompt(agent.accepts)}
+    methods = [_method(*method) for method in agent.auth_methods]
+    capabilities: Update = {"session": session}
+    if methods:
+        capabilities["auth"] = {"status": _marker()}
+    if agent.providers:
+        capabilities["providers"] = _marker()
     answer: Update = {
         "protocolVersion": VERSION,
         "info": info,
-        "capabilities": {"session": session},
-        "authMethods": [_method(*method) for method in agent.auth_methods],
+        "capabilities": capabilities,
+        "authMethods": methods,
     }
     return answer if agent.meta is None else {**answer, "_meta": agent.meta}
 
@@ -59,6 +65,8 @@ def _marker() -> dict[str, Any]:
     return {}
 
 
-def _method(id_: str, name: str, description: str | None) -> Update:
+def _method(id_: str, name: str, description: str | None, arguments: tuple[str, ...] | None) -> Update:
     method: Update = {"type": "agent", "methodId": id_, "name": name}
+    if arguments is not None:
+        method |= {"type": "terminal", "args": list(arguments)}
     return method if description is None else {**method, "description": description}
