@@ -7,7 +7,8 @@
     │   ├── ParseError          -32700  not JSON
     │   ├── InvalidRequest      -32600  JSON, but no request, or not now
     │   │   ├── SessionBusy       its turn runs in another process
-    │   │   └── SessionMoved      another process has taken it over
+    │   │   ├── SessionMoved      another process has taken it over
+    │   │   └── PositionLost      what came after that position is not kept any more
     │   ├── MethodNotFound      -32601
     │   ├── InvalidParams       -32602
     │   ├── InternalError       -32603  our fault, said without internals
@@ -90,6 +91,13 @@ class SessionBusy(InvalidRequest):
 
 class SessionMoved(InvalidRequest):
     """Another process has taken the session over; what this one wanted to write was refused."""
+
+
+class PositionLost(InvalidRequest):
+    """What happened after a position is no longer kept event by event (H4)."""
+
+    def __init__(self, position: object) -> None:
+        super().__init__(f"What happened after {position} is no longer kept event by event; load the session again")
 
 
 class MethodNotFound(RequestError):

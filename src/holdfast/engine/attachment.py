@@ -1,6 +1,7 @@
 """An attachment: one client watching one session, from a moment on.
 
-What was before that moment is read with `past`; what happens while it is read waits, and is shown by `follow`.
+What was before that moment is read with `past`, or, by a client that has seen all up to a position, is what it missed;
+what happens meanwhile waits, and is shown by `follow`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.engine.ports import SessionClient
     from holdfast.engine.session import LiveSession
-    from holdfast.model import Event
+    from holdfast.model import Event, Position
     from holdfast.store import Store
 
 log = logging.getLogger(__name__)
@@ -30,12 +31,18 @@ DROP_BYTES = 32 << 20
 class Attachment:
     """One client watching one session."""
 
-    __slots__ = ("_held", "_held_bytes", "_lines", "_refusal", "_unsealed", "client", "session")
+    __slots__ = ("_held", "_held_bytes", "_lines", "_refusal", "_shown", "_unsealed", "client", "session", "showing")
 
     def __init__(self, session: LiveSession, client: SessionClient) -> None:
         self.session = session
         self.client = client
-        self._held: list[Event] | None = []
+        self._shown = session.journal.position, 0
+        self.showing: Position | None = None
+        """While `SessionClient.show` runs: the position before the first of its events, each of which takes the next.
+
+        None where they have none: what this client alone is told.
+        """
+        self._held: list[tuple[Position | None, list[Event]]] | None = []
         self._held_bytes = 0
         # The past, as of now: what is sealed, and what was shown since.
         journal = session.journal
@@ -43,6 +50,12 @@ class Attachment:
         self._unsealed = [line.body for line in lines_of(journal.open.history)] if journal.open else []
         # Where the store could not keep up, a part of that is not stored, and so cannot be shown (P1).
         self._refusal = journal.failure
+
+    @property
+    def position(self) -> Position:
+        """The position of the last event it was shown, or had in its past."""
+        before, count = self._shown
+        return before.after(count)
 
     @property
     def follows(self) -> bool:
@@ -65,21 +78,39 @@ class Attachment:
         self._unsealed = []
         if self not in self.session.attachments:
             return
-        if held:
-            self._show(held)
+        for before, events in held or ():
+            self._show(events, before)
         self.session.asks.ask_newcomer(self)
 
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Take events, now or later; drop the client if it is too far behind."""
+    def catch_up(self, missed: Sequence[tuple[Position, list[Event]]]) -> None:
+        """Show what it missed before all that happened since it was attached; there is no past."""
+        assert self._held is not None
+        self._held[:0] = missed
+        self._lines, self._unsealed = 0, []
+
+    def deliver(self, events: Sequence[Event], before: Position | None) -> None:
+        """Take events, now or later; drop the client if it is too far behind.
+
+        `before` is the position before them, None for what no other client is shown.
+        """
         if self._held is None:
-            self._show(events)
+            self._show(events, before)
             behind = self.client.backlog > DROP_BYTES
         else:
-            self._held += events
+            self._hold(events, before)
             self._held_bytes += sum(len(event.body) for event in events)
             behind = self._held_bytes > HELD_BYTES
         if behind:
             self.drop("It does not read fast enough; load the session again to go on watching")
+
+    def _hold(self, events: Sequence[Event], before: Position | None) -> None:
+        assert self._held is not None
+        if self._held and before is not None:
+            first, run = self._held[-1]
+            if first is not None and first.after(len(run)) == before:
+                run += events
+                return
+        self._held.append((before, list(events)))
 
     def drop(self, reason: str) -> None:
         """Let the client watch no more, and tell it why."""
@@ -91,7 +122,10 @@ class Attachment:
             except Exception:
                 log.exception("A client could not be told that it watches no more")
 
-    def _show(self, events: Sequence[Event]) -> None:
+    def _show(self, events: Sequence[Event], before: Position | None) -> None:
+        self.showing = before
+        if before is not None:
+            self._shown = before, len(events)
         try:
             self.client.show(events)
         except Exception:

@@ -20,10 +20,21 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.engine.log import OpenLog
-from holdfast.errors import RequestError, StoreError, UsageError
+from holdfast.engine.missed_events import begun_line, ended_line, missed_events
+from holdfast.errors import PositionLost, RequestError, StoreError, UsageError
 from holdfast.format import Line, lines_of, stored
-from holdfast.model import FINAL_STATUSES, Event, History, TurnEnd, check_update, event_from, latest
-from holdfast.model.kinds import PRIVATE, REMEMBERED
+from holdfast.model import (
+    FINAL_STATUSES,
+    Event,
+    Fold,
+    History,
+    Position,
+    TurnEnd,
+    check_update,
+    event_from,
+    latest,
+)
+from holdfast.model.kinds import LOG_ONLY, PRIVATE, REMEMBERED
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
@@ -51,14 +62,22 @@ class _Seal(NamedTuple):
     activity: bool
     unshown: list[Event]
     """What nobody may see before it is sealed."""
+    last: bytes | None
+    """The last line of the log, where it is kept for clients whose stream was cut; None where it cannot be."""
 
 
 class Journal:
     """Order and durability of one live session."""
 
-    __slots__ = ("_left", "_opening", "_quiet", "_sealing", "_session", "_store", "_waiting", "claim", "lines", "open")
+    __slots__ = (
+        "_event", "_keeps_events", "_left", "_opening", "_quiet", "_sealing", "_session", "_store", "_turn", "_waiting",
+        "claim", "lines", "open",
+    )  # fmt: skip
 
-    def __init__(self, store: Store, session: LiveSession, claim: Claim, lines: int) -> None:
+    def __init__(
+        self, store: Store, session: LiveSession, claim: Claim, lines: int, at: Position, *, keeps_events: bool
+    ) -> None:
+        """Begin at a position; `keeps_events` says whether clients whose stream was cut can go on where it was."""
         self.claim = claim
         self.lines = lines
         """How many lines are sealed."""
@@ -70,6 +89,9 @@ class Journal:
         self._opening: asyncio.Future[None] | None = None
         self._waiting: list[tuple[Event, bool]] = []  # said while no log took it, and whether it is to be stored
         self._quiet: asyncio.TimerHandle | None = None  # set while what is open is between turns
+        self._turn = at.turn
+        self._event = at.event
+        self._keeps_events = keeps_events
 
     @property
     def failure(self) -> RequestError | None:
@@ -77,6 +99,28 @@ class Journal:
         if self._left is not None:
             return self._left[1]
         return self.open.failure if self.open is not None else None
+
+    @property
+    def position(self) -> Position:
+        """The position of the last event that was shown."""
+        return Position(self.claim.epoch, self._turn, self._event)
+
+    def count(self, events: int) -> Position:
+        """Give the next positions to so many events that are shown now; return the position before them."""
+        before = Position(self.claim.epoch, self._turn, self._event)
+        self._event += events
+        return before
+
+    async def missed(self, since: Position, until: Position) -> list[tuple[Position, list[Event]]]:
+        """Return the stored events after a position, up to and with another; raise `PositionLost` where some are gone.
+
+        See `missed_events`.
+        """
+        if since == until:
+            return []
+        if not self._keeps_events or since > until:
+            raise PositionLost(since)
+        return missed_events(await self._store.read_events(self.claim.session), since, until)
 
     @property
     def is_idle(self) -> bool:
@@ -89,17 +133,32 @@ class Journal:
         if self.open is not None:
             await self.open.shown()
 
-    async def begin(self, first: Event, changes: Changes, failed: Callable[[], None], *, whole: bool) -> OpenLog:
-        """Open the log of a turn with its prompt, which is durable when this returns."""
+    async def begin(
+        self, first: Sequence[Event], changes: Changes, failed: Callable[[], None], *, whole: bool
+    ) -> OpenLog:
+        """Open the log of a turn with its prompt, which is durable when this returns, and shown.
+
+        `first` is the prompt, and what else is shown as the turn begins.
+        """
         while not self.is_idle:
             await self.settle()
         self._opening = asyncio.get_running_loop().create_future()
         try:
-            turn_log = await self._store.begin(self.claim, [first.body], changes)
-            self.open = OpenLog(turn_log, self._session.show, failed, whole=whole)
-            self.open.history.apply(first)
+            turn_log = await self._store.begin(self.claim, [first[0].body], changes)
+            self._open(turn_log, failed, first, whole=whole).history.apply(first[0])
+            self._session.show(first)
         finally:
             self._now_open()
+        assert self.open is not None
+        return self.open
+
+    def _open(self, turn_log: TurnLog, failed: Callable[[], None], first: Sequence[Event], *, whole: bool) -> OpenLog:
+        """Begin a log, and with it a new number of positions."""
+        self._turn, self._event = self._turn + 1, 0
+        stored_first = [event for event in first if event.rule.fold is not Fold.TRANSIENT]
+        begun = begun_line(self.claim.epoch, stored_first) if self._keeps_events else None
+        self.open = OpenLog(turn_log, self._session.show, failed, whole=whole, begun=begun)
+        self.open.pass_over(len(first) - len(stored_first))
         return self.open
 
     async def seal(self, end: TurnEnd) -> TurnEnd:
@@ -118,7 +177,7 @@ class Journal:
             failed = TurnEnd("error", e.message)
             if end.reason == "end_turn":
                 seal = self._seal(opened, end_mark(failed), activity=False)
-            self._left = seal._replace(activity=False), e
+            self._left = seal._replace(activity=False, last=None), e
             return failed
         finally:
             self.open = None
@@ -167,19 +226,19 @@ class Journal:
         self._opening = opening = asyncio.get_running_loop().create_future()
 
         async def open_log() -> None:
-            turn_log: TurnLog
             try:
                 await self._seal_left()
-                turn_log = await self._store.begin(self.claim, [], Changes(), activity=False)
+                self._open(
+                    await self._store.begin(self.claim, [], Changes(), activity=False), _nothing, (), whole=False
+                )
             except StoreError as e:
-                turn_log = _Nowhere(e)
+                self.open = OpenLog(_Nowhere(e), self._session.show, _nothing, whole=False)
             except RequestError as e:
                 self._waiting.clear()
                 self._opening = None
                 opening.set_result(None)
                 await self._session.lose(e.message)
                 return
-            self.open = OpenLog(turn_log, self._session.show, _nothing, whole=False)
             self._seal_when_quiet()
             self._now_open()
 
@@ -219,7 +278,7 @@ class Journal:
         try:
             await self._write(seal._replace(activity=seal.messages > 0))
         except StoreError as e:
-            self._left = seal, e
+            self._left = seal._replace(last=None), e
             raise
         finally:
             self._quiet, self.open = None, None
@@ -241,7 +300,9 @@ class Journal:
         if changes.title is not UNSET:
             # The user may be giving it another one right now, and came later.
             changes = msgspec.structs.replace(changes, title=self._session.title)
-        return _Seal(lines, changes, messages, opened.private, activity, [*opened.unshown, *marks])
+        passed = opened.passed
+        last = None if passed is None else ended_line(self.claim.epoch, marks, passed=passed)
+        return _Seal(lines, changes, messages, opened.private, activity, [*opened.unshown, *marks], last)
 
     async def _write(self, seal: _Seal) -> None:
         await self._store.seal(
@@ -251,6 +312,7 @@ class Journal:
             messages=seal.messages,
             private=seal.private,
             activity=seal.activity,
+            last=seal.last,
         )
         self.lines += len(seal.lines)
 
@@ -329,27 +391,43 @@ def keep_latest(state: SessionState, update: Update) -> None:
 # What a process left behind when it died
 
 
-async def claim_session(store: Store, session_id: str, *, begins_entries: bool) -> tuple[Claim, Record]:
+class ClaimedSession(NamedTuple):
+    """A session that this process may write from now on."""
+
+    claim: Claim
+    record: Record
+    at: Position
+    """Where the stream of its events goes on."""
+
+
+async def claim_session(
+    store: Store, session_id: str, *, begins_entries: bool, keeps_events: bool = False
+) -> ClaimedSession:
     """Become the one writer of a session; a turn that a crash broke is ended first (P3)."""
     claim, record, broken = await store.claim(session_id)
+    at = Position(claim.epoch, record.turn, 0)
     if broken is None:
-        return claim, record
-    lines, changes, messages, private = recovered(broken, record, begins_entries=begins_entries)
+        return ClaimedSession(claim, record, at)
+    seal = recovered(broken, record, begins_entries=begins_entries)
+    if keeps_events:
+        seal = seal._replace(last=ended_line(claim.epoch, seal.unshown))
     try:
-        await store.seal(claim, lines, changes, messages=messages, private=private, activity=False)
+        await store.seal(
+            claim, seal.lines, seal.changes,
+            messages=seal.messages, private=seal.private, activity=False, last=seal.last,
+        )  # fmt: skip
     except BaseException:
         await store.release(claim)
         raise
-    state = record.state if isinstance(changes.state, UnsetType) else changes.state
-    title = record.info.title if isinstance(changes.title, UnsetType) else changes.title
+    state = record.state if isinstance(seal.changes.state, UnsetType) else seal.changes.state
+    title = record.info.title if isinstance(seal.changes.title, UnsetType) else seal.changes.title
     info = msgspec.structs.replace(record.info, title=title)
-    return claim, record._replace(info=info, state=state, lines=record.lines + len(lines))
+    record = record._replace(info=info, state=state, lines=record.lines + len(seal.lines))
+    return ClaimedSession(claim, record, at.after(len(seal.unshown)))
 
 
-def recovered(
-    broken: UnsealedTurn, record: Record, *, begins_entries: bool
-) -> tuple[list[Line], Changes, int, list[bytes]]:
-    """Fold a broken turn into what is to be sealed: lines, changes, how many messages they add, private entries."""
+def recovered(broken: UnsealedTurn, record: Record, *, begins_entries: bool) -> _Seal:
+    """Fold a broken turn into what is to be sealed; `unshown` is how it ends, which no client has seen yet."""
     try:
         return _recovered(broken.lines, record, begins_entries=begins_entries)
     except Exception:
@@ -358,9 +436,7 @@ def recovered(
         return _recovered([line for line in broken.lines if _is_sound(line)], record, begins_entries=begins_entries)
 
 
-def _recovered(
-    lines: Sequence[bytes], record: Record, *, begins_entries: bool
-) -> tuple[list[Line], Changes, int, list[bytes]]:
+def _recovered(lines: Sequence[bytes], record: Record, *, begins_entries: bool) -> _Seal:
     updates = [msgspec.json.decode(line) for line in lines]
     in_turn = bool(updates) and updates[0]["sessionUpdate"] == "user_message"  # otherwise it was between turns
     whole = begins_entries and in_turn
@@ -370,15 +446,17 @@ def _recovered(
             record.state.permissions[update["subject"]] = update["allow"]
         elif update["sessionUpdate"] == PRIVATE:
             private.append(msgspec.json.encode(update["data"]))
-        else:
+        elif update["sessionUpdate"] not in LOG_ONLY:
             history.apply(event_from(update, line))
-    marks: list[Event] = []
+    marks, closing = list[Event](), list[Event]()
     if in_turn:
         record.state.interrupted = True
         marks = end_mark(TurnEnd("interrupted"))
-        for event in closing_events(history, status="failed", whole=whole):
+        closing = closing_events(history, status="failed", whole=whole)
+        for event in closing:
             history.apply(event)
-    return *sealed_lines(history, marks, record.state), private
+    sealed, changes, messages = sealed_lines(history, marks, record.state)
+    return _Seal(sealed, changes, messages, private, activity=False, unshown=[*closing, *marks], last=None)
 
 
 def _is_sound(line: bytes) -> bool:

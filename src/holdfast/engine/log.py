@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.engine.missed_events import passed_line
 from holdfast.errors import StoreError, UsageError
 from holdfast.model import Event, Fold, History, event_from
 from holdfast.model.kinds import PRIVATE
@@ -33,8 +34,15 @@ class OpenLog:
     """What was said since the last seal, on its way from said to kept to shown."""
 
     def __init__(
-        self, turn_log: TurnLog, show: Callable[[Sequence[Event]], None], failed: Callable[[], None], *, whole: bool
+        self,
+        turn_log: TurnLog,
+        show: Callable[[Sequence[Event]], None],
+        failed: Callable[[], None],
+        *,
+        whole: bool,
+        begun: bytes | None = None,
     ) -> None:
+        """Open a log. `begun` is its first line where it is kept after its seal: then it tells every position."""
         self.history = History(complete=whole)
         """All of it, folded."""
         self.private: list[bytes] = []
@@ -56,6 +64,10 @@ class OpenLog:
         self._shown_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._all_kept: asyncio.Future[None] | None = None
+        self._passed: int | None = None  # how many events were shown since the last that is stored; None: not counted
+        if begun is not None:
+            self._passed = 0
+            self._append_lines(begun)
 
     def append(self, event: Event) -> None:
         """Take an event. It is kept at the end of this loop tick, and shown when it is."""
@@ -69,10 +81,13 @@ class OpenLog:
         """Take a line that is no event: it is kept in order with the events, and nobody is ever shown it."""
         self._keep()
         if self.failure is None:
-            try:
-                self._follow(self._log.append(event_from(update).body + b"\n"), [])
-            except StoreError as e:
-                self._fail(e, [])
+            self._append_lines(event_from(update).body + b"\n")
+
+    def _append_lines(self, lines: bytes) -> None:
+        try:
+            self._follow(self._log.append(lines), [])
+        except StoreError as e:
+            self._fail(e, [])
 
     def keep_private(self, data: Any) -> None:
         """Keep a private entry; raise `UsageError` where it is not JSON."""
@@ -86,9 +101,20 @@ class OpenLog:
     def announce(self, event: Event) -> None:
         """Take an event that is stored already, or never is: it is only shown, in order with the others."""
         self._keep()
+        self.pass_over(1)
         self._follow(None, [event])
         if not self._in_flight:
             self._show()
+
+    def pass_over(self, count: int) -> None:
+        """Count events that are shown here and not stored: they take positions, not bytes."""
+        if self._passed is not None:
+            self._passed += count
+
+    @property
+    def passed(self) -> int | None:
+        """How many events were shown since the last that is stored; None where what is kept does not tell positions."""
+        return self._passed if self.failure is None else None
 
     @property
     def congested(self) -> bool:
@@ -139,6 +165,8 @@ class OpenLog:
         bodies = [
             event.body for event in events if event.plain_text is not None or event.rule.fold is not Fold.TRANSIENT
         ]
+        if self._passed is not None and (self._passed or len(bodies) != len(events)):
+            bodies = self._with_passed(events, self._passed)
         kept = None
         if bodies:
             bodies.append(b"")
@@ -148,6 +176,20 @@ class OpenLog:
                 self._fail(e, events)
                 return
         self._follow(kept, events)
+
+    def _with_passed(self, events: list[Event], passed: int) -> list[bytes]:
+        """Return the lines of events; where some are not stored a line counts them."""
+        lines: list[bytes] = []
+        for event in events:
+            if event.rule.fold is Fold.TRANSIENT:
+                passed += 1
+                continue
+            if passed:
+                lines.append(passed_line(passed))
+                passed = 0
+            lines.append(event.body)
+        self._passed = passed
+        return lines
 
     def _follow(self, kept: Awaitable[None] | None, events: list[Event]) -> None:
         """Show events once they are kept: now, or where the store takes its time, after those before them."""

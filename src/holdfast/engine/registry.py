@@ -40,6 +40,9 @@ class Registry:
         self.agent_name = UNBOUND
         """The agent that sessions which belong to none are bound to by their first prompt (F6)."""
         self.live: dict[str, LiveSession] = {}
+        self._window = limits.keep_events
+        if self._window is not None:
+            store.keep_events(self._window)
         self._loop = asyncio.get_running_loop()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._leaving: set[LiveSession] = set()
@@ -96,8 +99,10 @@ class Registry:
         if session is not None and await self._is_ours(session):
             return session
         await self.get(session_id, scope)
-        claim, record = await claim_session(self.store, session_id, begins_entries=self.port.begins_entries)
-        session = LiveSession(self, claim, record.info, record.state, record.lines)
+        claim, record, at = await claim_session(
+            self.store, session_id, begins_entries=self.port.begins_entries, keeps_events=self._window is not None
+        )
+        session = LiveSession(self, claim, record.info, record.state, record.lines, at)
         return await self.add(session, client, "restored")
 
     async def add(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> LiveSession:
@@ -189,7 +194,7 @@ class Registry:
     async def _sweep(self) -> None:
         """Let idle sessions leave memory, and delete the ones that are too old, now and then."""
         pause = max(min(self.limits.idle / 4, 60.0), 0.01)
-        pruned_at = float("-inf")
+        pruned_at = forgotten_at = float("-inf")
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
@@ -201,6 +206,9 @@ class Registry:
                 if self.limits.keep is not None and now - pruned_at > PRUNE_SECONDS:
                     pruned_at = now
                     await self.store.prune(time.time_ns() // 1_000 - int(self.limits.keep * 1_000_000))
+                if self._window is not None and now - forgotten_at > self._window.seconds / 4:
+                    forgotten_at = now
+                    await self.store.forget_events()
             except Exception:
                 log.exception("Idle sessions could not be let go")
 

@@ -22,6 +22,7 @@ from holdfast.model import (
     UNBOUND,
     Event,
     Fold,
+    Position,
     check_update,
     checked_value,
     event_from,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast.engine.ports import AgentSession, SessionClient
     from holdfast.engine.registry import Registry
     from holdfast.model import Option, OptionValue, SessionInfo, SessionState, Update
-    from holdfast.store import Claim
+    from holdfast.store import Claim, EventWindow
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class EngineLimits(NamedTuple):
     """Sessions without activity for this time are deleted; None keeps them for ever."""
     ask: float = 24 * 3600
     """A question waits so long while no client is there to answer it (F5)."""
+    keep_events: EventWindow | None = None
+    """For how long a client whose stream was cut can go on exactly where it was (H4); None: it loads anew."""
 
 
 class LiveSession:
@@ -65,7 +68,16 @@ class LiveSession:
 
     agent: AgentSession
 
-    def __init__(self, registry: Registry, claim: Claim, info: SessionInfo, state: SessionState, lines: int) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        claim: Claim,
+        info: SessionInfo,
+        state: SessionState,
+        lines: int,
+        at: Position | None = None,
+    ) -> None:
+        """Take a session into memory; `at` is where the stream of its events goes on, if it ever had any."""
         self.id = info.id
         self.principal = info.principal
         self.agent_name = info.agent
@@ -76,7 +88,9 @@ class LiveSession:
         self.title = info.title
         self.created_at = info.created_at
         self.state = state
-        self.journal = Journal(registry.store, self, claim, lines)
+        at = at or Position(claim.epoch, 0, 0)
+        keeps_events = registry.limits.keep_events is not None
+        self.journal = Journal(registry.store, self, claim, lines, at, keeps_events=keeps_events)
         self.attachments: tuple[Attachment, ...] = ()
         self.turn: LiveTurn | None = None
         self.queue: deque[LiveTurn] | None = None
@@ -152,10 +166,11 @@ class LiveSession:
         self.journal.announce(event_from(update))
 
     def show(self, events: Sequence[Event]) -> None:
-        """Show events to the clients that watch."""
+        """Show events to the clients that watch; each takes a position."""
         if events:
+            before = self.journal.count(len(events))
             for attachment in self.attachments:
-                attachment.deliver(events)
+                attachment.deliver(events, before)
 
     def note(self, update: Update) -> None:
         """Remember what was said about the session itself: a client that comes now is told that too."""
@@ -163,12 +178,23 @@ class LiveSession:
             self.title = update["title"]
         keep_latest(self.state, update)
 
-    async def attach(self, client: SessionClient) -> Attachment:
-        """Let a client watch. It is shown nothing until `Attachment.follow`, and nothing is lost until then."""
+    async def attach(self, client: SessionClient, since: Position | None = None) -> Attachment:
+        """Let a client watch. It is shown nothing until `Attachment.follow`, and nothing is lost until then.
+
+        With `since`, the position of the last event it has seen, `follow` shows it all stored events after that one,
+        and there is no `past`. What is not stored, as the state of the turn, is not shown again: tell it how things are
+        now. Raise `PositionLost` where those events are not kept any more (H4).
+        """
         await self.journal.shown()
         attachment = Attachment(self, client)
         self.attachments = (*self.attachments, attachment)
         self._clients_changed()
+        if since is not None:
+            try:
+                attachment.catch_up(await self.journal.missed(since, attachment.position))
+            except BaseException:
+                self.detach(attachment)
+                raise
         return attachment
 
     def detach(self, attachment: Attachment) -> None:
@@ -204,7 +230,7 @@ class LiveSession:
         """Show something to one client alone that is never stored, as a notice about its own servers."""
         for attachment in self.attachments:
             if attachment.client is client:
-                attachment.deliver([event_from(update)])
+                attachment.deliver([event_from(update)], None)
 
     async def leave(self, client: SessionClient) -> None:
         """End the turns a client has prompted, let it see their end, and let it watch no more (B13)."""

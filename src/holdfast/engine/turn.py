@@ -260,7 +260,9 @@ class LiveTurn:
         if agent_name != session.agent_name:
             changes = msgspec.structs.replace(changes, agent=agent_name)
         try:
-            self._log = await session.journal.begin(message, changes, self.stop, whole=registry.port.begins_entries)
+            self._log = await session.journal.begin(
+                [*first, RUNNING], changes, self.stop, whole=registry.port.begins_entries
+            )
         except BaseException:
             if title and state.title_by == "prompt":
                 state.title_by = ""
@@ -269,7 +271,6 @@ class LiveTurn:
         if title and state.title_by == "prompt":
             session.title = title
         self.phase = next_phase(self.phase, "start")
-        session.show([*first, RUNNING])
         if not self.accepted.done():  # whoever waited for it may have been cancelled, and it with them
             self.accepted.set_result(self.message_id)
 

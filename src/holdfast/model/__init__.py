@@ -24,6 +24,7 @@ from holdfast.model.ids import new_id, new_session_id
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, TurnTrigger, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
+from holdfast.model.positions import Position
 from holdfast.model.sessions import (
     LOCAL,
     UNBOUND,
@@ -67,6 +68,7 @@ __all__ = [
     "Permission",
     "PermissionOption",
     "Phase",
+    "Position",
     "Question",
     "Rule",
     "Scope",

@@ -80,7 +80,16 @@ REMEMBERED = "_holdfast/permission"
 PRIVATE = "_holdfast/private"
 """The kind of a log line that holds a private entry: no client is ever shown it."""
 
-LOG_ONLY = frozenset({REMEMBERED, PRIVATE})
+LOG_BEGUN = "_holdfast/begun"
+"""The kind of the first line of a log that is kept after its seal: `epoch`, and what was shown as it began."""
+
+LOG_PASSED = "_holdfast/passed"
+"""The kind of a log line in the place of `count` events that were shown there and are not stored."""
+
+LOG_ENDED = "_holdfast/ended"
+"""The kind of the last line of a log that is kept after its seal: `epoch`, and what is shown once it is sealed."""
+
+LOG_ONLY = frozenset({REMEMBERED, PRIVATE, LOG_BEGUN, LOG_PASSED, LOG_ENDED})
 """The kinds that stand only in logs: they are not part of the conversation."""
 
 TURN_END = "_holdfast/turn_end"

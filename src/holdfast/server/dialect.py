@@ -307,7 +307,7 @@ class Dialect(ABC):
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client
         if notices := session.agent.notices(client):
-            client.attachment.deliver([event_from(notice) for notice in notices])
+            client.attachment.deliver([event_from(notice) for notice in notices], None)
 
     def _start_watching(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
         session.start(self._watch_new(session, client, known_lines))

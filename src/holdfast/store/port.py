@@ -38,6 +38,8 @@ class Record(NamedTuple):
     """How many lines its history has."""
     epoch: int
     """The epoch of the claim that holds now."""
+    turn: int
+    """How many logs were ever begun in it; each `Store.begin` adds one."""
 
 
 class UnsealedTurn(NamedTuple):
@@ -46,6 +48,23 @@ class UnsealedTurn(NamedTuple):
     lines: list[bytes]
     running_in: str | None = None
     """The process it runs in, in words; None where that process died, and the turn with it."""
+
+
+class EventWindow(NamedTuple):
+    """How much of what was said stays readable after it was sealed, for clients whose stream was cut (H4)."""
+
+    seconds: float = 600.0
+    """So long after the last event of a session…"""
+    size: int = 16 << 20
+    """…and about so many bytes of a session: what is older goes first."""
+
+
+class KeptLog(NamedTuple):
+    """What was written into the log of a turn, or of the time between two, sealed or not."""
+
+    turn: int
+    """Its number: see `Record.turn`."""
+    lines: list[bytes]
 
 
 class Claimed(NamedTuple):
@@ -156,11 +175,30 @@ class Store(Protocol):
         messages: int,
         private: Sequence[bytes] = (),
         activity: bool = True,
+        last: bytes | None = None,
     ) -> None:
         """Put the entries of the open log behind the history, its private entries beside it, and empty the log.
 
         `messages` of the entries are messages. Without `activity` the session's last activity stays what it was (B10).
+
+        Where `keep_events` was called and `last` is given, the log stays readable by `read_events`, with `last` behind
+        its other lines; each ends with a newline. Without `last` no log of the session stays readable.
         """
+        ...
+
+    def keep_events(self, window: EventWindow) -> None:
+        """Keep the logs of sealed turns readable for a while, from now on; also across the death of the process."""
+        ...
+
+    async def read_events(self, session: str) -> list[KeptLog]:
+        """Read the logs of a session that are still there, the open one too, in order.
+
+        One that is missing between two others has been given up, and all before it with it.
+        """
+        ...
+
+    async def forget_events(self) -> None:
+        """Remove the logs that are past the window of `keep_events`; to be called now and then."""
         ...
 
     async def save(self, claim: Claim, changes: Changes) -> None:

@@ -45,7 +45,7 @@ async def fork(
     seen = await store.snapshot((await find_session(store, session)).id)
     if seen.unsealed is not None and seen.unsealed.running_in is None:
         # Its turn broke: it is ended first, as anybody would who opens the session.
-        claim, _ = await claim_session(store, seen.record.info.id, begins_entries=False)
+        claim, *_ = await claim_session(store, seen.record.info.id, begins_entries=False)
         await store.release(claim)
         seen = await store.snapshot(seen.record.info.id)
     up_to = await _key(store, seen, at) if at is not None else None

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from holdfast.errors import SessionBusy, SessionMoved
 from holdfast.store.port import Claim, Claimed, Snapshot, UnsealedTurn
 from holdfast.store.sqlite import sessions
-from holdfast.store.sqlite.rows import ReleasedRow, find_session
+from holdfast.store.sqlite.rows import ReleasedRow, SessionRow, find_session
 
 if TYPE_CHECKING:
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.processes import Processes
-    from holdfast.store.sqlite.rows import ClaimedRow, SessionRow
+    from holdfast.store.sqlite.rows import ClaimedRow
     from holdfast.store.sqlite.threads import Transaction
     from holdfast.store.sqlite.turn_logs import TurnFile, TurnLogs
 
@@ -35,7 +35,7 @@ class Claims:
         record = row.record()
         broken = None if row.prompt is None else UnsealedTurn(self._lines(row, row.prompt, log))
         if row.prompt is None:
-            self._logs.remove(row.n)  # its writer may have died after the seal, before it emptied the log
+            self._logs.remove_sealed(row.n)  # its writer may have died after the seal, before it emptied the log
         claim = Claim(session, db.value("take_session", n=row.n, owner=self._processes.me))
         if row.prompt is not None:
             self._logs.keep(transaction, Claim(session, row.epoch), claim, log)
@@ -48,7 +48,7 @@ class Claims:
         self._logs.release(claim)
         row = transaction.db.first(ReleasedRow, "release_session", id=claim.session, epoch=claim.epoch)
         if row is not None and not row.is_unsealed:
-            self._logs.remove(row.n)  # before the commit: after it the log may be that of another process
+            self._logs.remove_sealed(row.n)  # before the commit: after it the log may be that of another process
 
     def check(self, db: Database, claim: Claim) -> ClaimedRow:
         """Find a session that a claim holds; raise `SessionMoved` where another process has taken it over."""
@@ -86,6 +86,11 @@ class Claims:
     def has_writer(self, n: int, owner: str | None) -> bool:
         """Return whether the owner of a session is alive, or whoever has something unsealed in its log."""
         return (owner is not None and self._processes.is_alive(owner)) or self._logs.is_locked(n)
+
+    def is_log_unused(self, db: Database, n: int) -> bool:
+        """Return whether nobody writes the log of a session, and nothing in it is unsealed."""
+        row = db.first(SessionRow, "get_session_by_number", n=n)
+        return row is None or (row.prompt is None and not self.has_writer(n, row.owner))
 
     def _running_in(self, row: SessionRow) -> str | None:
         if not self.has_writer(row.n, row.owner):

@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 import sys
+import time
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -18,6 +19,8 @@ import apsw
 
 from holdfast.format import FORMAT
 from holdfast.format.log_records import decode_log
+from holdfast.model.kinds import LOG_BEGUN
+from holdfast.store.port import EventWindow
 from holdfast.store.reports import Finding
 from holdfast.store.sqlite import search_index
 from holdfast.store.sqlite.histories import find_damaged
@@ -40,8 +43,11 @@ LITTLE_SPACE = 100 << 20
 SHOWN = 3
 """So many examples are named."""
 
-_LOG = re.compile(r"(\d+)(?:-\d+\.jsonl|\.log)")
-"""The name of a log: today's, or that of format 1."""
+_LOG = re.compile(r"(\d+)(?:-\d+\.jsonl|\.log|\.kept)")
+"""The name of a log: today's, a part of one that was put aside, or that of format 1."""
+
+_BEGINNING = 4096
+"""So much of a log tells how it begins."""
 
 
 class ExaminedStore(NamedTuple):
@@ -238,7 +244,17 @@ def _left_over(db: Database, store: ExaminedStore) -> list[Path]:
     alive = {owner for owner in {owner for _, owner in owned} if store.processes.is_alive(owner)}
     kept |= {f"{n}.log" for n, owner in owned if owner in alive}
     logs = sorted(path for path in store.files.turns.iterdir() if _LOG.fullmatch(path.name))
-    return [path for path in logs if path.name not in kept]
+    return [path for path in logs if path.name not in kept and not _stays_for_a_while(path)]
+
+
+def _stays_for_a_while(path: Path) -> bool:
+    """Return whether a log is one that stays readable after its seal, and is not too old."""
+    try:
+        with path.open("rb") as file:
+            is_kept = LOG_BEGUN.encode() in file.read(_BEGINNING)
+        return is_kept and time.time() - path.stat().st_mtime < EventWindow().seconds
+    except OSError:
+        return False
 
 
 def _has_damaged_log(store: ExaminedStore, row: UnsealedRow) -> bool:

@@ -47,7 +47,7 @@ class SessionRow(NamedTuple):
 
     def record(self) -> Record:
         """Return it as the ports do."""
-        return Record(self.info(), self.read_state(), lines=self.lines, epoch=self.epoch)
+        return Record(self.info(), self.read_state(), lines=self.lines, epoch=self.epoch, turn=self.turn)
 
     def read_state(self) -> SessionState:
         """Decode its state."""

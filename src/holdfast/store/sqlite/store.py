@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from holdfast.format import Line
     from holdfast.model import ArchiveFilter, Page, Scope, SessionInfo, SessionState
-    from holdfast.store.port import Claimed, Hit, Record
+    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record
     from holdfast.store.reports import Size, Stats
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.doctor import ExaminedStore
@@ -143,6 +143,7 @@ class SqliteStore:
                 raise SessionBusy("The last turn of this session broke; open the session once, then hand it over")
             if row.agent != agent:
                 sessions.hand_over(transaction.db, row, agent)
+                self._logs.remove(row.n)  # a stream that went on would lack what the history says of it
 
         await self._writer.write(session, work)
 
@@ -250,6 +251,7 @@ class SqliteStore:
         messages: int,
         private: Sequence[bytes] = (),
         activity: bool = True,
+        last: bytes | None = None,
     ) -> None:
         state = sessions.encoded_state(changes)
 
@@ -260,11 +262,23 @@ class SqliteStore:
             sessions.add_private(db, row.n, row.lines, end.lines, private)
             db.run("seal_turn", n=row.n, state=state, messages=messages, activity=activity, now=_now(), **end._asdict())
             sessions.change_session(db, row, changes)
-            self._logs.seal(transaction, claim, row.n, row.turn)
+            self._logs.seal(transaction, claim, row.n, row.turn, last)
 
         await self._writer.write(claim.session, work)
 
-    # HistoryReader
+    def keep_events(self, window: EventWindow) -> None:
+        self._logs.window = window
+
+    async def read_events(self, session: str) -> list[KeptLog]:
+        return await self._reader.run(lambda db: self._logs.read_kept(find_session(db, session).n))
+
+    async def forget_events(self) -> None:
+        def work(transaction: Transaction) -> None:
+            self._logs.remove_past_window(lambda n: self._claims.is_log_unused(transaction.db, n))
+
+        await self._writer.write("", work)
+
+    # Reading
 
     async def read(
         self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
@@ -354,7 +368,7 @@ class SqliteStore:
             row = sessions.find_claimed(transaction.db, claim)
             self._logs.release(claim)
             if row is not None:  # otherwise it is the log of another process
-                self._logs.remove(row.n)
+                self._logs.remove_sealed(row.n)
 
 
 def _cursor_key(db: Database) -> bytes:

@@ -4,6 +4,9 @@ An append costs a hundredth of what a commit costs, and survives the death of th
 sealed its entries are in the database and its log is emptied, to be used again; what is in a log otherwise tells what a
 broken turn had said.
 
+Where the events of sealed turns are to stay readable for a while, a log is not emptied but written on; what has become
+too large is put aside as a second file, in place of the one before, and what is too old is removed.
+
 While something in it is unsealed, a log is locked by the process that writes it: nobody can take the turn as long as
 that process lives (P4). Whoever opens a log for writing does so inside a transaction, so only one does at a time. A
 writer whose log is no longer in its place is refused at its next append.
@@ -14,15 +17,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections import OrderedDict
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from holdfast.errors import StoreError, StoreFull
-from holdfast.format.log_records import decode_log, decode_old_log, encode_record
+from holdfast.format.log_records import decode_log, decode_old_log, decode_turns, encode_record, readable_size
 from holdfast.model.kinds import DAMAGED
+from holdfast.store.port import KeptLog
 from holdfast.store.sqlite.files import (
     PRIVATE_FILE,
     is_at,
@@ -34,9 +39,10 @@ from holdfast.store.sqlite.files import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from holdfast.store.port import Claim
+    from holdfast.store.port import Claim, EventWindow
     from holdfast.store.sqlite.threads import Transaction
 
 IDLE_LOGS = 64
@@ -150,13 +156,24 @@ class TurnFile:
         os.lseek(self._fd, 0, os.SEEK_SET)
         return os.read(self._fd, self._size)
 
+    def write_on(self, data: bytes) -> None:
+        """Let what is appended next stand behind the last record of `data`, all that is in it, that can be read."""
+        self._size = readable_size(data)
+        self._is_torn = True
+
+    @property
+    def size(self) -> int:
+        """How much is in it."""
+        return self._size
+
     def empty(self) -> None:
         """Forget what is in it. Where that fails, records of sealed turns are passed over by whoever reads it."""
         with self._access:
-            if self._size and self._fd >= 0:
+            if (self._size or self._is_torn) and self._fd >= 0:
                 with suppress(OSError):
                     os.ftruncate(self._fd, 0)
                     self._size = self.synced = 0
+                    self._is_torn = False
             self._failed = None
 
     def close(self) -> None:
@@ -167,9 +184,10 @@ class TurnFile:
                 os.close(self._fd)
                 self._fd = -1
 
-    def put_away(self) -> None:
-        """Empty and unlock it: nothing in it is unsealed any more."""
-        self.empty()
+    def put_away(self, *, emptied: bool = True) -> None:
+        """Unlock it, and empty it: nothing in it is unsealed any more."""
+        if emptied:
+            self.empty()
         with self._access:
             self.turn = None
             unlock(self._fd)
@@ -178,9 +196,25 @@ class TurnFile:
 class MemoryLog:
     """The log of a turn of a store that is in memory: nothing of it outlives the process anyway."""
 
-    __slots__ = ()
+    __slots__ = ("_records", "is_kept", "size", "touched", "turn")
 
-    def append(self, lines: bytes) -> None: ...
+    def __init__(self, turn: int, *, is_kept: bool) -> None:
+        self.turn = turn
+        self.is_kept = is_kept
+        self.size = 0
+        self.touched = time.time()
+        self._records: list[bytes] = []
+
+    def append(self, lines: bytes) -> None:
+        """Keep encoded events, where they are to be read again."""
+        if self.is_kept:
+            self._records.append(lines)
+            self.size += len(lines)
+            self.touched = time.time()
+
+    def lines(self) -> list[bytes]:
+        """Return what was appended."""
+        return b"".join(self._records).split(b"\n")[:-1]
 
     async def sync(self) -> None: ...
 
@@ -196,6 +230,9 @@ class TurnLogs:
         self._running: set[Claim] = set()
         self._unsealed: dict[Claim, TurnFile] = {}
         self._idle: OrderedDict[Claim, TurnFile] = OrderedDict()
+        self._in_memory: dict[int, list[MemoryLog]] = {}
+        self.window: EventWindow | None = None
+        """For how long the events of sealed turns stay readable; None where they do not."""
 
     def is_running(self, claim: Claim) -> bool:
         """Return whether a turn runs here under a claim. One that was claimed broken does not run."""
@@ -204,24 +241,30 @@ class TurnLogs:
     def begin(self, transaction: Transaction, claim: Claim, n: int, turn: int) -> TurnFile | MemoryLog:
         """Open the log of a session for a turn."""
         self._running.add(claim)
-        transaction.after_rollback(lambda: self._end(claim))
+        transaction.after_rollback(lambda: self._end(claim, emptied=self.window is None))
         if self._directory is None:
-            return MemoryLog()
+            return self._begin_in_memory(n, turn)
         log = self._idle.pop(claim, None)
-        if log is None or not log.lock():
-            if log is not None:
-                log.close()
-            log = self._opened(n, replaces=True)
+        if log is not None and not log.lock():
+            log.close()
+            log = None
+        if self.window is not None:
+            log = self._with_room(n, log, self.window)
+        log = log or self._opened(n, replaces=True)
         log.turn = turn
         self._unsealed[claim] = log
-        transaction.after_commit(log.empty)
+        if self.window is None:
+            transaction.after_commit(log.empty)
         return log
 
-    def seal(self, transaction: Transaction, claim: Claim, n: int, turn: int) -> None:
-        """Empty the log of a turn once it is sealed."""
+    def seal(self, transaction: Transaction, claim: Claim, n: int, turn: int, last: bytes | None) -> None:
+        """Empty the log of a turn once it is sealed; where `last` is given and there is a window, let it stay."""
         if claim not in self._running:
             transaction.after_commit(lambda: self._remove_old(n, turn))
-        transaction.after_commit(lambda: self._end(claim))
+        stays = last is not None and self.window is not None and self._end_with(claim, n, last)
+        transaction.after_commit(lambda: self._end(claim, emptied=not stays))
+        if not stays and self.window is not None:
+            transaction.after_commit(lambda: self._remove_kept(n))
 
     def take(self, transaction: Transaction, last: Claim, n: int, turn: int) -> TurnFile | None:
         """Take the log of a broken turn, which `last` was the claim of; None where there are no logs.
@@ -253,6 +296,8 @@ class TurnLogs:
             return []
         data = _read(self._path(n)) if log is None else log.read()
         lines, is_damaged = decode_log(data, turn)
+        if log is not None:
+            log.write_on(data)
         return decode_old_log(_read(self._old_path(n, turn))) + lines + [_DAMAGED_LINE] * is_damaged
 
     def is_locked(self, n: int) -> bool:
@@ -277,11 +322,18 @@ class TurnLogs:
             if (log := logs.pop(claim, None)) is not None:
                 log.close()
 
+    def remove_sealed(self, n: int) -> None:
+        """Remove the log of a session that has nothing unsealed, unless it is to stay readable for a while."""
+        if self.window is None:
+            self.remove(n)
+
     def remove(self, n: int) -> None:
         """Remove the log of a session that has nothing unsealed. One that cannot be removed harms nobody."""
+        self._in_memory.pop(n, None)
         if self._directory is not None:
-            with suppress(OSError):
-                self._path(n).unlink(missing_ok=True)
+            for path in (self._path(n), self._kept_path(n)):
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
     def forget(self, claim: Claim, n: int, turn: int) -> None:
         """Close and remove the log of a session that was deleted."""
@@ -298,11 +350,105 @@ class TurnLogs:
         for claim in {*self._unsealed, *self._idle, *self._running}:
             self.release(claim)
 
-    def _end(self, claim: Claim) -> None:
+    # Logs that stay readable after their seal
+
+    def read_kept(self, n: int) -> list[KeptLog]:
+        """Read all logs of a session that are there, in order. Called from any thread."""
+        if self._directory is None:
+            return [KeptLog(log.turn, log.lines()) for log in self._in_memory.get(n, ())]
+        turns: dict[int, list[bytes]] = {}
+        for data in self._kept_files(n):
+            for turn, lines in decode_turns(data).items():
+                turns.setdefault(turn, []).extend(lines)
+        return [KeptLog(turn, lines) for turn, lines in turns.items()]
+
+    def _kept_files(self, n: int) -> list[bytes]:
+        """Return what was put aside, then what is written now. One that is put aside meanwhile is read once."""
+        with ExitStack() as opened:
+            files: list[BinaryIO] = []
+            for path in (self._path(n), self._kept_path(n)):
+                with suppress(FileNotFoundError):
+                    files.insert(0, opened.enter_context(path.open("rb")))
+            if len(files) > 1 and os.path.sameopenfile(files[0].fileno(), files[1].fileno()):
+                files.pop()
+            return [file.read() for file in files]
+
+    def remove_past_window(self, is_unused: Callable[[int], bool]) -> None:
+        """Remove the logs whose last event is older than the window; `is_unused` says whose nobody writes."""
+        if self.window is None:
+            return
+        oldest = time.time() - self.window.seconds
+        for n, logs in list(self._in_memory.items()):
+            self._in_memory[n] = [log for log in logs if log.touched >= oldest or log is logs[-1]]
+        if self._directory is None or not self._directory.is_dir():
+            return
+        for path in list(self._directory.iterdir()):
+            number, _, end = path.name.partition(".")
+            with suppress(OSError):
+                if end not in ("log", "kept") or not number.isdecimal() or path.stat().st_mtime >= oldest:
+                    continue
+                if end == "kept":
+                    path.unlink()
+                else:
+                    self._remove_unused(int(number), is_unused)
+
+    def _remove_unused(self, n: int, is_unused: Callable[[int], bool]) -> None:
+        mine = next((claim for claim, log in self._idle.items() if log.path == str(self._path(n))), None)
+        if mine is not None:
+            self.release(mine)
+            self.remove(n)
+        elif is_unused(n):
+            self.remove(n)
+
+    def _begin_in_memory(self, n: int, turn: int) -> MemoryLog:
+        log = MemoryLog(turn, is_kept=self.window is not None)
+        if self.window is not None:
+            logs = self._in_memory.setdefault(n, [])
+            logs.append(log)
+            while sum(kept.size for kept in logs) > self.window.size:
+                logs.pop(0)
+        return log
+
+    def _end_with(self, claim: Claim, n: int, last: bytes) -> bool:
+        """Write the last line of a log that stays readable; return whether that worked."""
+        log = self._in_memory[n][-1] if self._directory is None and n in self._in_memory else self._unsealed.get(claim)
+        if log is None:
+            return False
+        try:
+            if last:
+                log.append(last)
+        except StoreError:
+            return False
+        return True
+
+    def _with_room(self, n: int, log: TurnFile | None, window: EventWindow) -> TurnFile | None:
+        """Return the log if more may be written behind what is in it; put aside what is too large.
+
+        So does what another process has written: nobody knows whether that can be read to its end.
+        """
+        path, kept = self._path(n), self._kept_path(n)
+        with suppress(OSError):
+            found = path.stat()
+            if found.st_mtime < time.time() - window.seconds:
+                kept.unlink(missing_ok=True)
+            if log is not None and found.st_size <= window.size // 2:
+                return log
+            path.replace(kept)
+        if log is not None:
+            log.close()
+        return None
+
+    def _remove_kept(self, n: int) -> None:
+        self._in_memory.pop(n, None)
+        if self._directory is not None:
+            with suppress(OSError):
+                self._kept_path(n).unlink(missing_ok=True)
+
+    def _end(self, claim: Claim, *, emptied: bool = True) -> None:
         """Put the log away of a turn that is sealed, or was not begun after all."""
         self._running.discard(claim)
         if (log := self._unsealed.pop(claim, None)) is not None:
-            log.put_away()
+            log.put_away(emptied=emptied)
             self._idle[claim] = log
             if len(self._idle) > IDLE_LOGS:
                 self._idle.popitem(last=False)[1].close()
@@ -330,6 +476,11 @@ class TurnLogs:
     def _path(self, n: int) -> Path:
         assert self._directory is not None
         return self._directory / f"{n}.log"
+
+    def _kept_path(self, n: int) -> Path:
+        """Return where the part of a log is that was put aside."""
+        assert self._directory is not None
+        return self._directory / f"{n}.kept"
 
     def _old_path(self, n: int, turn: int) -> Path:
         """Return where format 1 had the log of a turn."""

@@ -1,0 +1,103 @@
+"""What a client has missed since a position: lines that tell it in logs, and reading them back.
+
+The log of a turn has the events that are stored. Where logs are kept after their seal, three more kinds of lines make
+the whole stream of them: the first line of a log has what was shown as it began, as the prompt; a line between events
+counts those that were shown there and are not stored; the last has what is shown once the log is sealed, as the mark of
+a bad end. A process that died may leave several last lines: the last of them counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.errors import PositionLost
+from holdfast.model import Event, Position, event_from
+from holdfast.model.kinds import LOG_BEGUN, LOG_ENDED, LOG_ONLY, LOG_PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holdfast.store import KeptLog
+
+MISSED_BYTES = 32 << 20
+"""So much is sent again at most; whoever missed more loads the session anew."""
+
+
+def begun_line(epoch: int, shown: Sequence[Event]) -> bytes:
+    """Return the first line of a log."""
+    return _line(LOG_BEGUN, epoch, shown)
+
+
+def ended_line(epoch: int, shown: Sequence[Event], *, passed: int = 0) -> bytes:
+    """Return the last line of a log; `passed` events were shown before it and are not stored."""
+    return _line(LOG_ENDED, epoch, shown, count=passed)
+
+
+def passed_line(count: int) -> bytes:
+    """Return the line that stands for events that are not stored."""
+    return msgspec.json.encode({"sessionUpdate": LOG_PASSED, "count": count})
+
+
+def _line(kind: str, epoch: int, shown: Sequence[Event], **more: int) -> bytes:
+    events = [msgspec.Raw(event.body) for event in shown]
+    return msgspec.json.encode({"sessionUpdate": kind, "epoch": epoch, "events": events, **more}) + b"\n"
+
+
+def missed_events(logs: Sequence[KeptLog], since: Position, until: Position) -> list[tuple[Position, list[Event]]]:
+    """Return the stored events after a position, up to and with another: runs, each with the position before it.
+
+    Raise `PositionLost` where some of them are not in the logs any more.
+    """
+    by_turn = {log.turn: log for log in logs}
+    first = max(since.turn, 1)
+    if since > until or not all(turn in by_turn for turn in range(first, until.turn + 1)):
+        raise PositionLost(since)
+    runs: list[tuple[Position, list[Event]]] = []
+    size = 0
+    for turn in range(first, until.turn + 1):
+        for position, event in _positions(by_turn[turn]):
+            if not since < position <= until:
+                continue
+            size += len(event.body)
+            if size > MISSED_BYTES:
+                raise PositionLost(since)
+            if not runs or runs[-1][0].after(len(runs[-1][1]) + 1) != position:
+                runs.append((position.after(-1), []))
+            runs[-1][1].append(event)
+    return runs
+
+
+def _positions(log: KeptLog) -> Iterator[tuple[Position, Event]]:
+    """Yield what was shown in a log and is stored, each with its position."""
+    at = Position(0, log.turn, 0)
+    last: tuple[Position, list[Event]] | None = None
+    for line in log.lines:
+        update = msgspec.json.decode(line)
+        kind = update["sessionUpdate"]
+        shown: list[Event] = []
+        if kind == LOG_BEGUN:
+            at, shown = Position(update["epoch"], log.turn, 0), _events(update)
+        elif kind == LOG_PASSED:
+            at = at.after(update["count"])
+        elif kind == LOG_ENDED:
+            # Whoever takes a broken turn over begins to count anew.
+            before = (
+                at.after(update["count"]) if update["epoch"] == at.epoch else Position(update["epoch"], log.turn, 0)
+            )
+            last = before, _events(update)
+        elif kind not in LOG_ONLY:
+            shown = [event_from(update, line)]
+        for event in shown:
+            at = at.after(1)
+            yield at, event
+    if last is not None:
+        at, shown = last
+        for event in shown:
+            at = at.after(1)
+            yield at, event
+
+
+def _events(update: dict[str, list[dict[str, object]]]) -> list[Event]:
+    return [event_from(event) for event in update["events"]]
