@@ -129,6 +129,53 @@ async def form(turn: Turn) -> None:
     await turn.say(f"Hello, {answer.get('name')}." if answer else "You did not say.")
 
 
+@agent.command("url", "Send the user to an address, and tell when that is done")
+async def url(turn: Turn) -> None:
+    if await turn.ask_url("Please look at this page", "https://agentclientprotocol.com", id="demo-page"):
+        await turn.complete_url("demo-page")
+        await turn.say("You have seen it.")
+    else:
+        await turn.say("You did not want to.")
+
+
+@agent.command("outline", "Show a plan that is Markdown")
+async def outline(turn: Turn) -> None:
+    await turn.plan_markdown("# Plan\n\n1. Look\n2. Think\n3. Act\n")
+    await turn.say("That is the plan.")
+
+
+@agent.command("compact", "Tell that the conversation was summed up for the model")
+async def compact(turn: Turn) -> None:
+    await turn.compaction("The user tries a demo agent.")
+    await turn.say("I remember the gist.")
+
+
+@agent.command("subagent", "Tell of another session that works for this one")
+async def subagent(turn: Turn) -> None:
+    session_id = f"{turn.session.id}-scout"
+    # Without its state: the official Python SDK, 1.0.0rc3, fails on every update of an unknown kind that has one.
+    await turn.subagent(session_id, title="Scout", description="Looks ahead")
+    await turn.subagent(session_id, description="Has looked ahead")
+    await turn.say("The scout is back.")
+
+
+@agent.command("search", "Use a tool for S seconds that can be cancelled by itself", hint="S")
+async def search(turn: Turn) -> None:
+    async with turn.tool("Search everywhere", kind="search", cancellable=True) as call:
+        await asyncio.sleep(float(turn.text or 1))
+        await call.text("nothing")
+    await turn.say("You cancelled the search." if call.cancelled else "I found nothing.")
+
+
+@agent.command("editor", "Run a command in a terminal of the client's (version 1)")
+async def editor(turn: Turn) -> None:
+    if turn.client is None or "terminal" not in turn.client.offers:
+        return await turn.say("Your client has no terminals for me.")
+    async with turn.tool("Say hello", kind="execute") as call:
+        status, output = await turn.client.run("echo", "hello", call=call)
+    return await turn.say(f"It exited with status {status} and said {output.strip()!r}.")
+
+
 @agent.command("sleep", "Do nothing for S seconds; cancel me", hint="S")
 async def sleep(turn: Turn) -> None:
     async with turn.tool("Sleep", kind="other"):

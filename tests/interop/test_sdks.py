@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(120)  # a client takes seconds for its whole st
 MANY = 52
 """More sessions than fit on a page."""
 
-ARGUMENTS = {"stream": "5", "sleep": "0.01", "title": "Interop", "mode": "auto"}
+ARGUMENTS = {"stream": "5", "sleep": "0.01", "search": "0", "title": "Interop", "mode": "auto"}
 
 PROMPTS = ["Hello, world", *(f"/{name} {ARGUMENTS.get(name, '')}".strip() for name in demo.commands), "/ask"]
 
@@ -33,6 +33,12 @@ SAID = {
     "/plan": "Done as planned.",
     "/ask": "That was that.",
     "/form": "Hello, Ada.",
+    "/url": "You did not want to.",
+    "/outline": "That is the plan.",
+    "/compact": "I remember the gist.",
+    "/subagent": "The scout is back.",
+    "/search 0": "I found nothing.",
+    "/editor": "Your client has no terminals for me.",
     "/sleep 0.01": "Good night. Good morning.",
     "/usage": "A quarter of the context is used.",
     "/title Interop": "This session is called 'Interop'.",
@@ -51,6 +57,10 @@ SHOWN = {
     "/diff": ({"tool_call", "tool_call_update"}, {"tool_call_update", "tool_call_content_chunk"}),
     "/terminal": ({"tool_call_update"}, {"terminal_update", "terminal_output_chunk"}),
     "/plan": ({"plan"}, {"plan_update"}),
+    "/outline": ({"plan"}, {"plan_update"}),
+    "/compact": (set(), {"compaction_update"}),
+    "/subagent": (set(), {"subagent_update"}),
+    "/search 0": ({"tool_call", "tool_call_update"}, {"tool_call_update", "tool_call_content_chunk"}),
     "/usage": ({"usage_update"}, {"usage_update"}),
     "/title Interop": ({"session_info_update"}, {"session_info_update"}),
     "/mode auto": ({"config_option_update", "current_mode_update"}, {"config_option_update"}),
@@ -63,7 +73,8 @@ REPLAYED = (
     {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "plan",
      "usage_update", "available_commands_update", "config_option_update", "current_mode_update", "session_info_update"},
     {"user_message", "agent_message", "agent_thought", "tool_call_update", "plan_update", "usage_update",
-     "terminal_update", "available_commands_update", "config_option_update", "session_info_update", "state_update",
+     "terminal_update", "compaction_update", "subagent_update",
+     "available_commands_update", "config_option_update", "session_info_update", "state_update",
      "_holdfast/turn_end"},
 )  # fmt: skip
 
