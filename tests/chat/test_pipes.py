@@ -18,7 +18,7 @@ def holdfast(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.Complete
     command = (sys.executable, "-m", "holdfast", "chat", *arguments)
     env = {"HOLDFAST_STORE": str(cwd / "store" / "sessions.db"), "PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"}
     return subprocess.run(
-        command, cwd=cwd, env=env, input=stdin, capture_output=True, text=True, timeout=30, check=False
+        command, cwd=cwd, env=env, input=stdin, capture_output=True, text=True, timeout=90, check=False
     )
 
 
@@ -69,7 +69,7 @@ def test_nobody_reading_the_answer_is_no_reason_to_complain(tmp_path: Path) -> N
     command = f"{sys.executable} -m holdfast chat {CHATTY} --print --prompt '/lines 30000' | head -2"
     env = {"HOLDFAST_STORE": str(tmp_path / "s.db"), "PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"}
     done = subprocess.run(
-        command, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30, check=False
+        command, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=90, check=False
     )
     assert (done.stdout, done.stderr) == ("line 0\nline 1\n", "")
 

@@ -39,7 +39,7 @@ def test_whatever_was_told_before_a_kill_is_there_after_it_whenever_it_came() ->
     assert seen > ROUNDS
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_whatever_was_told_is_there_after_a_kill_at_one_write_or_another() -> None:
     if reason := missing():
         pytest.skip(reason)

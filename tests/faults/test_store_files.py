@@ -227,7 +227,7 @@ async def test_a_store_that_is_refused_leaves_no_thread_and_no_descriptor(tmp_pa
         with pytest.raises(StoreError):
             await open_store(str(path))
     for thread in set(threading.enumerate()) - others:
-        thread.join(10)
+        thread.join(40)
     assert descriptors() == before
     assert set(threading.enumerate()) <= others
     assert Place(str(path)).beside("owners") == []

@@ -252,7 +252,7 @@ async def test_a_tool_that_cannot_be_cancelled_is_left_behind_and_says_nothing_m
     @agent.tool_plain
     def stuck() -> str:
         begun.set()
-        leave.wait(10)
+        leave.wait(40)
         return "too late"
 
     async with serving(acp_agent(agent), limits=EngineLimits(cancel_grace=0.05)) as host:

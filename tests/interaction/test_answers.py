@@ -334,7 +334,7 @@ async def test_a_notification_handler_that_cancels_the_dispatcher_does_not_leave
     routes.notification("n", handle)
     async with link() as (near, far):
         other = OtherEnd(far)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             peer = asyncio.ensure_future(Peer(near, routes, limits=QUICK).run())
             other.say({"jsonrpc": "2.0", "method": "n"}, {"jsonrpc": "2.0", "id": 1, "method": "m"})
             await other.heard.end()

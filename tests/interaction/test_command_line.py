@@ -25,7 +25,7 @@ async def answer(turn):
 
 def holdfast(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = (sys.executable, "-m", "holdfast", *arguments)
-    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=90, check=False)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ main(["run", "demo", "--store", "s.db"])
         input=json.dumps(request) + "\n",
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=90,
         check=True,
     )
     assert json.loads(done.stdout)["result"]["protocolVersion"] == version

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def holdfast(*arguments: str, env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     command = (sys.executable, "-m", "holdfast", *arguments)
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=90, check=False)
 
 
 TELLING = """
@@ -33,7 +33,7 @@ sys.exit(status)
 def telling_modules(arguments: list[str], env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a command in a process that tells in the end what it has loaded."""
     command = (sys.executable, "-c", TELLING, *arguments)
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=20, check=True)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=90, check=True)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_reader_that_has_had_enough_is_no_error_to_talk_about(place: Path, tmp
         command = (sys.executable, "-m", "holdfast", *arguments)
         try:
             done = subprocess.run(
-                command, env=environment(place), cwd=tmp_path, stdout=write, stderr=-1, timeout=20, check=False
+                command, env=environment(place), cwd=tmp_path, stdout=write, stderr=-1, timeout=90, check=False
             )
         finally:
             os.close(write)

@@ -111,7 +111,7 @@ def test_what_is_wrong_with_the_file_is_said_at_once_and_without_its_secrets(
     if written is not None:
         file.write_bytes(written if isinstance(written, bytes) else written.encode())
     command = (sys.executable, "-m", "holdfast", "run", "demo", "--mcp-config", file.name)
-    done = subprocess.run(command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("holdfast: mcp.json")

@@ -42,7 +42,7 @@ async def test_notifications_are_handled_one_after_the_other_in_the_order_they_c
         other.say(*map(note, range(50)))
         other.say([note(n) for n in range(50, 60)])
         other.say(*map(note, range(60, 100)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await done.wait()
     assert order == [f"{what} {n}" for n in range(100) for what in ("begin", "end")]
 
@@ -114,7 +114,7 @@ async def test_whoever_waited_for_a_response_runs_before_the_notification_after_
         other.say(*lines[:cut])
         await reached.wait()
         other.say(*lines[cut:])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await arrivals.reach(4)
             go_on.set()
             await done.wait()
@@ -142,7 +142,7 @@ async def test_a_request_has_run_to_its_first_wait_before_the_next_message_is_lo
         begins = [{"jsonrpc": "2.0", "id": n, "method": "begin", "params": [n]} for n in range(10)]
         mixed = [message for n in range(10) for message in (begins[n], note(n))]
         other.say(*mixed[:6], mixed[6:14], *mixed[14:])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await done.wait()
     assert order == [f"{what} {n}" for n in range(10) for what in ("request", "note")]
 
@@ -204,7 +204,7 @@ async def test_an_urgent_notification_is_told_at_once_and_once_more_in_its_place
         urgent: dict[str, Any] = {"jsonrpc": "2.0", "method": "cancel"}
         other.say({"jsonrpc": "2.0", "method": "block"}, {"jsonrpc": "2.0", "method": "ordinary"})
         other.say([urgent] if packed else urgent, {"jsonrpc": "2.0", "method": "last"})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await done.wait()
     assert sorted(order) == ["blocked", "cancel", "cancel", "free"]
     assert order.index("cancel") < order.index("free")
@@ -244,7 +244,7 @@ async def test_a_handler_that_blocks_the_way_gets_its_answer_all_the_same(link: 
         other.tell("something else first")
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": "yes"}
         other.say([answer] if packed else answer)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await outcome == "yes"
 
 
@@ -269,7 +269,7 @@ async def test_a_handler_that_blocks_the_way_is_told_that_its_answer_failed(
         other.ask(1, "m") if kind != "notification" else other.tell("m")
         asked = await other.hear()
         other.say({"jsonrpc": "2.0", "id": asked["id"], **answer})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             with pytest.raises(raised):
                 await outcome
 
@@ -317,7 +317,7 @@ async def test_a_task_that_a_handler_left_running_gets_its_answers_in_their_plac
         elif kind != "notification" and asks == "while it is handled":
             assert (await other.hear())["id"] == 1
         other.say(*map(note, range(4)), {"jsonrpc": "2.0", "id": asked["id"], "result": None}, *map(note, range(4, 8)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await left[0] == [0, 1, 2, 3]
 
 
@@ -328,7 +328,7 @@ async def test_tasks_that_a_handler_waits_for_get_their_answers_while_it_blocks_
         outcome: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
 
         async def handle(_params: Raw) -> None:
-            async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(30), asyncio.TaskGroup() as group:
                 asked = [group.create_task(peer.request("may I?", result=str)) for _ in range(3)]
             outcome.set_result([answer.result() for answer in asked])
 

@@ -319,7 +319,7 @@ async def test_a_turn_that_runs_is_shown_with_what_it_has_said_so_far(place: Pat
         shown = (await asyncio.to_thread(sessions, "show", session.id, "--json")).json
         assert shown["turn"]["state"] == "running"
         agent.gates["gate"].set()
-        await asyncio.wait_for(session.turn.ended, 10) if session.turn else None
+        await asyncio.wait_for(session.turn.ended, 40) if session.turn else None
         assert await run(engine, session, "say still mine")
     assert "still mine" in (await asyncio.to_thread(sessions, "show", session.id)).out
 

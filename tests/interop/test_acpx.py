@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(120)  # each of its commands takes seconds on a busy machine
+pytestmark = pytest.mark.timeout(240)  # each of its commands takes seconds on a busy machine
 
 
 @pytest.fixture

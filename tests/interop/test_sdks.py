@@ -12,7 +12,7 @@ from holdfast.demo import agent as demo
 if TYPE_CHECKING:
     from tests.support.recording import Recording
 
-pytestmark = pytest.mark.timeout(120)  # a client takes seconds for its whole story, more on a busy machine
+pytestmark = pytest.mark.timeout(240)  # a client takes seconds for its whole story, more on a busy machine
 
 MANY = 52
 """More sessions than fit on a page."""

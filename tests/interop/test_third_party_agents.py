@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast import ClientSession, Connection
     from holdfast.model import Entry, Permission
 
-pytestmark = pytest.mark.timeout(120)  # it needs seconds to start, more on a busy machine
+pytestmark = pytest.mark.timeout(240)  # it needs seconds to start, more on a busy machine
 
 CONFIG = """
 default_model = "scripted"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ class Told:
 
 
 async def main() -> None:
+    # Any handler of the loop's wakes it for all signals. Without one, Python may sleep through a SIGINT that comes just
+    # before it begins to wait.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: None)
     transport = await spawn(sys.executable, str(Path(__file__).with_name("family.py")), (sys.argv[2:] or ["ignore"])[0])
     transport.open(told := Told())
     line = await told.line

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 """No test waits longer than this for something that ought to happen."""
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncGenerator
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """No test waits longer than this for an answer."""
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "neighbour.py"

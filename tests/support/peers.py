@@ -30,7 +30,7 @@ KIMI = ROOT / "node_modules" / "@moonshot-ai" / "kimi-code" / "dist" / "main.mjs
 KIMI_NODE = (22, 19)
 """The Node that kimi-code needs."""
 
-PATIENCE = 50.0
+PATIENCE = 150.0
 """No peer takes longer than this for all it does."""
 
 V1: dict[str, Any] = {"elicitation": {"form": {}}, "session": {"configOptions": {"boolean": {}}}}

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.model import Answer, Event, OptionValue, Question, StopReason, TurnEnd, Update
     from holdfast.store import Hit, Library
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 """No test waits longer than this for something that ought to happen."""
 
 CWD = "/project"

@@ -22,9 +22,9 @@ from tests.support.schemas import lacking
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Nothing takes longer to appear on a screen, not even on a busy machine."""
-LIFETIME = 100
+LIFETIME = 160
 """What runs in a window ends after so many seconds, whatever happens to the test."""
 
 _numbers = count()

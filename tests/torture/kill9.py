@@ -35,7 +35,7 @@ from tests.torture.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 
 MEMORY = "/dev/shm"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ASKED = 3
 """Before each group the peer itself asks this many things, so that answers in the group meet somebody who waits."""
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 
 _ALIVE = Verdict(answer("alive?", RESULT))
 _ALIVE_LINE = b'{"jsonrpc":"2.0","id":"alive?","method":"echo"}\n'

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """No step takes longer than this."""
 
 ENDLESS = "/stream 1000000"

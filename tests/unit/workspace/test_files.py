@@ -20,7 +20,7 @@ def test_a_cancelled_write_is_over_when_the_cancellation_arrives(
 
     def slow(*args: object, **kwargs: object) -> None:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(40)
         really(*args, **kwargs)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(write_files, "write_text", slow)
@@ -47,7 +47,7 @@ def test_a_cancelled_write_that_fails_is_cancelled_all_the_same(
 
     def fail(*_: object, **__: object) -> None:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(40)
         raise OSError(5, "the disk is broken")
 
     monkeypatch.setattr(write_files, "mkdir", fail)
@@ -71,7 +71,7 @@ def test_a_cancelled_search_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         flag = kwargs.get("stopped") or args[-1]
         assert isinstance(flag, threading.Event)
         begun.set()
-        if flag.wait(10):
+        if flag.wait(40):
             stopped.set()
 
     monkeypatch.setattr(list_files, "glob", look)
@@ -107,7 +107,7 @@ def test_the_loop_runs_on_while_a_file_is_read(tmp_path: Path, monkeypatch: pyte
     go_on = threading.Event()
 
     def slow(*_: object) -> bytes:
-        assert go_on.wait(10)
+        assert go_on.wait(40)
         return b"read"
 
     monkeypatch.setattr(read_files, "read_bytes", slow)

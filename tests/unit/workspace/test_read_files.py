@@ -116,7 +116,7 @@ def test_a_directory_is_no_file(tree: Tree) -> None:
             run(tree.files.read_text(path))
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_pipes_sockets_and_devices_are_refused_without_waiting(tree: Tree) -> None:
     os.mkfifo(tree.root / "pipe")
     with closing(socket.socket(socket.AF_UNIX)) as listener:
