@@ -51,7 +51,7 @@ SAID = {
     "/history": "You asked 1 time.",
 }
 
-SHOWN = {
+SHOWN: dict[str, tuple[set[str], set[str]]] = {
     "/think": ({"agent_thought_chunk"}, {"agent_thought_chunk"}),
     "/tool": ({"tool_call", "tool_call_update"}, {"tool_call_update", "tool_call_content_chunk"}),
     "/diff": ({"tool_call", "tool_call_update"}, {"tool_call_update", "tool_call_content_chunk"}),
