@@ -87,7 +87,7 @@ def test_letters_that_a_terminal_does_not_have_are_no_reason_to_fail(place: Path
 
 def stopped(process: subprocess.Popen[bytes]) -> bytes:
     """Interrupt a process until it ends: right before it begins to wait for an answer, Python hears nothing."""
-    for _ in range(20):
+    for _ in range(100):
         process.send_signal(signal.SIGINT)
         try:
             return process.communicate(timeout=0.5)[1]
