@@ -100,16 +100,32 @@ class Agent:
     # What it does
 
     def prompt(self, handler: H) -> H:
-        """Answer prompts with this function: ``async def (turn)``, or an async generator of text to say."""
-        self.handler = checked_function(handler, "a prompt handler")
+        """Answer prompts with this function: ``async def (turn)``, or an async generator of text to say.
+
+        Raise `UsageError` where there is one already, and for what is no async function of one argument.
+        """
+        checked_function(handler, "a prompt handler", "turn")
+        if self.handler is not None:
+            raise UsageError(
+                f"the agent {self.name!r} has two prompt handlers, {_name(self.handler)} and {_name(handler)}; "
+                "keep one, and make the other a command: @agent.command(…)"
+            )
+        self.handler = handler
         return handler
 
     def command(self, name: str, description: str, *, hint: str | None = None) -> Callable[[H], H]:
-        """Answer prompts that begin with ``/name``; `turn.text` is then what follows it."""
+        """Answer prompts that begin with ``/name``; `turn.text` is then what follows it.
+
+        Raise `UsageError` where there is a command of this name already.
+        """
         is_command_name(name)
 
         def register(handler: H) -> H:
-            checked_function(handler, f"the command /{name}")
+            checked_function(handler, f"the command /{name}", "turn")
+            if (other := self.commands.get(name)) is not None:
+                raise UsageError(
+                    f"there is a command /{name} already, {_name(other.handle)}; give {_name(handler)} another name"
+                )
             self.commands[name] = Command(name, description, hint, handler)
             return handler
 
@@ -117,17 +133,17 @@ class Agent:
 
     def on_open(self, hook: H) -> H:
         """Call this function when a session is created, or comes back to life: ``async def (session)``."""
-        self.open_hooks.append(checked_function(hook, "on_open"))
+        self.open_hooks.append(checked_function(hook, "on_open", "session"))
         return hook
 
     def on_close(self, hook: H) -> H:
         """Call this function when a session is closed or leaves memory: ``async def (session)``."""
-        self.close_hooks.append(checked_function(hook, "on_close"))
+        self.close_hooks.append(checked_function(hook, "on_close", "session"))
         return hook
 
     def on_option(self, hook: H) -> H:
         """Call this function when the user has set an option: ``async def (session, option_id, value)``."""
-        self.option_hooks.append(checked_function(hook, "on_option"))
+        self.option_hooks.append(checked_function(hook, "on_option", "session", "option_id", "value"))
         return hook
 
     def on_request(self, method: str) -> Callable[[H], H]:
@@ -138,7 +154,8 @@ class Agent:
         """
 
         def register(handler: H) -> H:
-            self.request_handlers[method] = checked_function(handler, f"the method {method}")
+            _check_new(method, self.request_handlers)
+            self.request_handlers[method] = checked_function(handler, f"the method {method}", "params", "client")
             return handler
 
         return register
@@ -147,7 +164,9 @@ class Agent:
         """Call this function when a notification comes that the protocol does not define."""
 
         def register(handler: H) -> H:
-            self.notification_handlers[method] = checked_function(handler, f"the notification {method}")
+            _check_new(method, self.notification_handlers)
+            checked_function(handler, f"the notification {method}", "params", "client")
+            self.notification_handlers[method] = handler
             return handler
 
         return register
@@ -194,10 +213,13 @@ class Agent:
         One that asks the user in a `terminal` is offered to clients that can start the agent's command in one, with
         ``--login ID`` behind it: ``holdfast run`` then calls the function and exits. Declare with `logged_in` how the
         agent that serves finds out.
+
+        Raise `UsageError` where there is a login with this id already.
         """
 
         def register(login: H) -> H:
             checked_function(login, f"the login {id!r}")
+            _check_new(id, {login.id: login.log_in for login in self.logins})
             self.logins = (*self.logins, Login(id, name, description, login, terminal))
             self.auth_required = self.auth_required or required
             return login
@@ -213,12 +235,26 @@ class Agent:
         return check
 
 
-def checked_function(function: H, what: str) -> H:
-    """Return an async function as it is; raise `UsageError` for any other."""
+def checked_function(function: H, what: str, *arguments: str) -> H:
+    """Return an async function as it is; raise `UsageError` for any other, and for one that takes other arguments."""
     if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
-        name = getattr(function, "__name__", repr(function))
-        raise UsageError(f"{what} must be an async function; write `async def {name}(…)`")
+        raise UsageError(f"{what} must be an async function; write `async def {_name(function)}(…)`")
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as e:
+        wanted = f"async def {_name(function)}({', '.join(arguments)})"
+        raise UsageError(f"{what} is called with other arguments ({e}); write `{wanted}`") from None
     return function
+
+
+def _check_new(name: str, known: Mapping[str, object]) -> None:
+    """Raise `UsageError` where something has this name already."""
+    if name in known:
+        raise UsageError(f"there is a function for {name!r} already, {_name(known[name])}")
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__name__", repr(function)))
 
 
 def checked_option(

@@ -206,7 +206,7 @@ class AuthorSession:
             async for piece in answer:
                 await theirs.say(piece)
         else:
-            await answer
+            _check_result(await answer, handler)
         return theirs.stop_reason
 
     def _handler_for(self, text: str) -> tuple[Handler, str]:
@@ -224,3 +224,16 @@ class AuthorSession:
                 await hook(self.seen_by(None))
         finally:
             await self.servers.close()
+
+
+def _check_result(result: object, handler: Handler) -> None:
+    """Raise `UsageError` where a handler returns something: nobody would be shown it."""
+    if result is None:
+        return
+    what = "a string" if isinstance(result, str) else type(result).__name__
+    code = getattr(handler, "__code__", None)
+    where = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+    raise UsageError(
+        f"the handler {getattr(handler, '__name__', handler)}{where} returned {what}, and nobody is shown it; "
+        "say it with `await turn.say(…)`, and return nothing"
+    )

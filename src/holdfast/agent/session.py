@@ -164,7 +164,7 @@ class Session:
 
     async def command(self, name: str, description: str, handler: Handler, *, hint: str | None = None) -> None:
         """Offer a slash command in this session alone; see `Agent.command`. One with the same name is replaced."""
-        checked_function(handler, f"the command /{name}")
+        checked_function(handler, f"the command /{name}", "turn")
         self._author.own_commands[is_command_name(name)] = Command(name, description, hint, handler)
         self._commands_changed()
 

@@ -12,8 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.chat.agent_output import AgentOutput
 from holdfast.chat.command_actions import run_command
 from holdfast.chat.commands import KEYS, PREFIX, complete_line, is_help_of_agent, parse_command
+from holdfast.chat.file_watch import POLL_SECONDS, take_snapshot, wait_for_change
+from holdfast.chat.inspect_wire import observe_wire
 from holdfast.chat.questions import ask_elicitation, ask_permission
 from holdfast.chat.screen import Choice, KeyQuestion
 from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
@@ -27,7 +30,9 @@ from holdfast.view.live import LiveView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
+    from holdfast.chat.file_watch import Snapshot
     from holdfast.chat.screen import Candidate, Screen
     from holdfast.chat.settings import ChatSettings
     from holdfast.client import ClientSession, Connection, UpdateStream
@@ -64,6 +69,8 @@ class Conversation:
         self._update_seen = asyncio.Event()
         self._worth_resuming = False
         self._updates: UpdateStream
+        self._changed = False  # whether the agent's file was, and the agent is to be started again
+        self._output = AgentOutput(self._show_output)
 
     # What a screen asks
 
@@ -116,27 +123,47 @@ class Conversation:
                 self._show_activity("")
                 if screen.left.is_set():
                     return 0
-                screen.show(*self.view.finish(), _death_note(e))
-                if self.session is None or not await self._wanted_again():
-                    return 1
-                settings = replace(settings, newest=False, resume=self.session.id)
+                screen.show(*self.view.finish(), _death_note(e, quoted=not settings.shows_output))
+                if not await self._wanted_again(settings):
+                    return 0 if settings.watched and screen.left.is_set() else 1
             else:
-                return 0
+                if not self._changed:
+                    return 0
             finally:
                 self._show_activity("")
+            if self.session is not None:
+                settings = replace(settings, newest=False, resume=self.session.id)
 
     async def _run_once(self, settings: ChatSettings) -> None:
         """Start the agent and talk to it; the user can leave whatever the agent does, or does not."""
+        self._changed = False
+        before = take_snapshot(settings.watched) if settings.watched else {}
         talking = asyncio.create_task(self._connect(settings), name="talking")
         leaving = asyncio.create_task(self.screen.left.wait(), name="leaving")
+        changing = asyncio.create_task(self._wait_for_change(settings.watched, before), name="watching files")
         try:
-            await asyncio.wait((talking, leaving), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([talking], timeout=2 * LEAVE_SECONDS if self._in_session else 0)
+            await asyncio.wait((talking, leaving, changing), return_when=asyncio.FIRST_COMPLETED)
+            if not changing.done():
+                await asyncio.wait([talking], timeout=2 * LEAVE_SECONDS if self._in_session else 0)
             if talking.done():
                 talking.result()
         finally:
-            await _ended(talking)
-            await _ended(leaving)
+            for task in (talking, leaving, changing):
+                await _ended(task)
+
+    async def _wait_for_change(self, file: Path | None, before: Snapshot) -> None:
+        """Wait until the agent's file was changed and no turn runs, so that it can be started again.
+
+        Without a file, wait for ever.
+        """
+        if file is None:
+            await asyncio.get_running_loop().create_future()
+            return
+        await wait_for_change(file, before)
+        while self._work is not None or self._is_running():  # noqa: ASYNC110  (the agent may be busy for others)
+            await asyncio.sleep(POLL_SECONDS)
+        self._changed = True
+        self.screen.show(Note(f"{file.name} has changed."))
 
     async def _connect(self, settings: ChatSettings) -> None:
         self._show_activity(f"starting {' '.join(settings.named)}")
@@ -150,9 +177,14 @@ class Conversation:
             name=CLIENT_NAME,
             # Who sits there sees that it takes long, and leaves when it is too long: npx may be downloading.
             timeout=None if self.screen.interactive else START_SECONDS,
+            stderr=self._output.take if settings.shows_output else None,
+            on_frame=observe_wire(settings, lambda line: self.screen.show(Note(line, tone="output"))),
         ) as self.connection:
             if (session := await self._open(settings)) is not None:
                 await self._follow_sessions(session)
+
+    def _show_output(self, block: Block) -> None:
+        self.screen.show(block)
 
     def resume_command(self) -> str:
         """Return the command that goes on with the session later; empty where there is nothing to go on with."""
@@ -213,8 +245,14 @@ class Conversation:
             self.screen.show(Note("Nothing was said in this session yet, or the agent does not tell.", tone="warning"))
         self.screen.show(*past)
 
-    async def _wanted_again(self) -> bool:
-        if not self.screen.interactive:
+    async def _wanted_again(self, settings: ChatSettings) -> bool:
+        """Return whether the agent, which is gone, is to be started again: the user says so, or changes its file."""
+        if settings.watched is not None:
+            self.screen.show(Note(f"Waiting for a change of {settings.watched.name}."))
+            waiting = asyncio.create_task(wait_for_change(settings.watched, take_snapshot(settings.watched)))
+            await self._unless_left(waiting)
+            return not waiting.cancelled()
+        if self.session is None or not self.screen.interactive:
             return False
         choices = (Choice("r", "Start it again with this session", "again", "good"), Choice("q", "Leave", "leave"))
         return await self.screen.ask_key(KeyQuestion("The agent is gone.", choices, "leave")) == "again"
@@ -354,13 +392,15 @@ class Conversation:
             self.screen.changed()
 
 
-def _death_note(lost: ConnectionLost) -> Note:
-    """Return a note on how the agent ended, and what it wrote last."""
+def _death_note(lost: ConnectionLost, *, quoted: bool) -> Note:
+    """Return a note on how the agent ended; what it wrote last is `quoted` unless it was shown already."""
     if not isinstance(lost, ProcessExited):
         return Note("The connection to the agent is lost", str(lost), "error")
     status = "" if lost.returncode is None else f" with status {lost.returncode}"
-    written = [*lost.stdout.splitlines()[-QUOTED_LINES:], *lost.stderr.splitlines()[-QUOTED_LINES:]]
-    return Note(f"The agent exited{status}", "\n".join(written) or "It wrote nothing to stderr.", "error")
+    written = lost.stdout.splitlines()[-QUOTED_LINES:]
+    if quoted:
+        written += lost.stderr.splitlines()[-QUOTED_LINES:] or ["It wrote nothing to stderr."]
+    return Note(f"The agent exited{status}", "\n".join(written), "error")
 
 
 def _reason(error: RemoteError) -> str:

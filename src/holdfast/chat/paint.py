@@ -37,19 +37,19 @@ LIVE_LINES = 4
 
 _GREEN, _RED, _YELLOW = Style(color="green"), Style(color="red"), Style(color="yellow")
 _THOUGHT = Style(dim=True, italic=True)
-_TONES = {"info": DIM, "end": DIM, "ask": _YELLOW, "good": _GREEN, "warning": _YELLOW, "error": _RED}
+_TONES = {"info": DIM, "end": DIM, "ask": _YELLOW, "good": _GREEN, "warning": _YELLOW, "error": _RED, "output": DIM}
 _STATUS = {"completed": _GREEN, "failed": _RED, "cancelled": _YELLOW, "in_progress": _YELLOW}
 _DIFF = {"+": _GREEN, "-": _RED, "@": Style(color="cyan"), "\\": DIM}
 
 _SIGNS = {
     "prompt": "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ", "thought": "┊ ", "completed": "✓ ", "failed": "✗ ",
     "cancelled": "⊘ ", "in_progress": "◐ ", "pending": "○ ", "dot": " · ",
-    "warning": "⚠ ", "error": "✗ ", "good": "✓ ", "info": "", "end": "— ", "ask": "? ", "more": "…",
+    "warning": "⚠ ", "error": "✗ ", "good": "✓ ", "info": "", "end": "— ", "ask": "? ", "more": "…", "output": "» ",
 }  # fmt: skip
 _ASCII = {
     "prompt": "> ", "thought": "| ", "completed": "+ ", "failed": "x ", "cancelled": "- ", "in_progress": "* ",
     "pending": "o ", "dot": ", ", "warning": "! ", "error": "x ", "good": "+ ", "info": "",
-    "end": "-- ", "ask": "? ", "more": "...",
+    "end": "-- ", "ask": "? ", "more": "...", "output": ">> ",
 }  # fmt: skip
 
 

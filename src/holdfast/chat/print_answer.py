@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.chat.agent_output import AgentOutput
+from holdfast.chat.inspect_wire import observe_wire
 from holdfast.chat.paint import Painter
 from holdfast.chat.session_opening import can_restore, open_session
 from holdfast.chat.settings import CLIENT_NAME
 from holdfast.client import connect
-from holdfast.view.blocks import AgentText
+from holdfast.view.blocks import AgentText, Note
 from holdfast.view.live import LiveView
 from holdfast.view.safe_text import safe_text
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.chat.settings import ChatSettings
     from holdfast.client import SessionUpdate
+    from holdfast.view.blocks import Block
 
 
 async def print_answer(settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, *, verbose: bool) -> int:
@@ -33,6 +36,8 @@ async def print_answer(settings: ChatSettings, prompt: str, stdout: TextIO, stde
         protocol=settings.protocol,
         permissions="allow" if settings.permissions == "allow" else "deny",
         name=CLIENT_NAME,
+        stderr=AgentOutput(lambda block: _print_block(stderr, block)).take if settings.shows_output else None,
+        on_frame=observe_wire(settings, lambda line: stderr.write(f"{safe_text(line)}\n")),
     ) as connection:
         session = await open_session(connection, settings)
         turn = session.prompt(prompt)
@@ -49,6 +54,13 @@ async def print_answer(settings: ChatSettings, prompt: str, stdout: TextIO, stde
     if reason != "end_turn":
         stderr.write(f"holdfast: the turn did not end as it should: {reason}\n")
     return 0 if reason == "end_turn" else 1
+
+
+def _print_block(stderr: TextIO, block: Block) -> None:
+    """Print what an agent wrote to stderr, as text that cannot steer a terminal."""
+    if isinstance(block, Note):
+        stderr.write(f"{safe_text(block.text)}\n")
+        stderr.flush()
 
 
 class AnswerPrinter:

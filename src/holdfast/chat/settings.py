@@ -8,9 +8,12 @@ import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.diagnostics import LogLevel
 
 PermissionChoice: TypeAlias = Literal["ask", "allow", "deny"]
 
@@ -18,6 +21,23 @@ BUILT_IN = ("demo", "code")
 
 CLIENT_NAME = "holdfast-chat"
 """What the chat is called in `initialize`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """How far the user wants to look into the agent."""
+
+    log_level: LogLevel | None = None
+    """What the agent logs; where it is None, an author sees warnings of the agent's own file."""
+    wire: bool = False
+    """Whether every message is shown."""
+    wire_file: str | None = None
+    """The file that every message is written to."""
+    reload: bool = False
+    """Whether the agent is started again when its file changes."""
+
+
+NO_INSPECTION = Inspection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +56,12 @@ class ChatSettings:
     permissions: PermissionChoice | None = None
     """The answer to permission requests; by default the user is asked, and where there is no user, "deny"."""
     protocol: Literal["auto", 1, 2] = "auto"
+    shows_output: bool = False
+    """Whether what the agent writes to stderr is shown."""
+    wire: bool = False
+    wire_file: str | None = None
+    watched: Path | None = None
+    """The file whose changes start the agent again."""
 
     @property
     def restores(self) -> bool:
@@ -57,6 +83,8 @@ def chat_settings(
     permissions: PermissionChoice | None,
     store: str | None,
     protocol: Literal["auto", 1, 2],
+    inspection: Inspection = NO_INSPECTION,
+    prints: bool = False,
 ) -> tuple[ChatSettings, str]:
     """Return the settings that a command line means, and what the user should be told about them.
 
@@ -64,7 +92,11 @@ def chat_settings(
     the chat goes on. Raises `UsageError` where there is no such agent.
     """
     remark = ""
+    watched: Path | None = None
+    by_author = False
     if command is not None:
+        if inspection.reload:
+            raise UsageError("--reload is for an agent in a Python file; one that is given by its command has none")
         if store is not None:
             raise UsageError("--store is for agents of ours; one that is given by its command keeps its own sessions")
         named = ("--", *command)
@@ -75,10 +107,40 @@ def chat_settings(
             raise UsageError(
                 f"there is no file {agent}; any other agent is given by its command: holdfast chat -- {agent}"
             )
+        by_author = agent not in BUILT_IN or Path(agent).is_file()
+        if inspection.reload:
+            watched = _watched(agent, by_author=by_author)
         store_option = ("--store", store) if store is not None else ()
-        command = (sys.executable, "-m", "holdfast", "run", agent, *store_option)
+        looked_into = _log_options(inspection.log_level, prints=prints) if by_author or inspection.log_level else ()
+        command = (sys.executable, "-m", "holdfast", "run", agent, *store_option, *looked_into)
         named = (*store_option, agent)
-    return ChatSettings(command, named, cwd, newest, resume, permissions, protocol), remark
+    settings = ChatSettings(
+        command,
+        named,
+        cwd,
+        newest,
+        resume,
+        permissions,
+        protocol,
+        shows_output=by_author or inspection.log_level is not None,
+        wire=inspection.wire,
+        wire_file=inspection.wire_file,
+        watched=watched,
+    )
+    return settings, remark
+
+
+def _watched(agent: str, *, by_author: bool) -> Path:
+    """Return the file that `--reload` watches. Raises `UsageError` for an agent that has none."""
+    if not by_author:
+        raise UsageError(f"--reload is for an agent in a Python file; {agent} comes with Holdfast")
+    return (Path(agent) if Path(agent).is_file() else Path(agent.rpartition(":")[0])).absolute()
+
+
+def _log_options(level: LogLevel | None, *, prints: bool) -> tuple[str, ...]:
+    """Return how an agent of ours logs: so that a chat can tell it from what is printed, or for a pipe as text."""
+    format_ = "text" if prints else "json"
+    return ("--log-level", level or "warning", "--log-format", format_, "--watch-loop", "1")
 
 
 def default_agent() -> tuple[str, str]:

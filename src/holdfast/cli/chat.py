@@ -11,6 +11,7 @@ from holdfast.cli.completion import complete_sessions
 
 if TYPE_CHECKING:
     from holdfast.chat.settings import PermissionChoice
+    from holdfast.diagnostics import LogLevel
 
 _COMMAND = "holdfast.chat.command"
 
@@ -25,6 +26,13 @@ command, behind `--`:
   holdfast chat -- gemini --acp
   holdfast chat weather.py --continue
   echo "How warm is it?" | holdfast chat weather.py --print
+
+While you write an agent: what its code prints, warns and raises is shown, with the traceback. `--reload` starts it
+again, in the same session, whenever you save it; `--wire` shows every message.
+
+\b
+  holdfast chat weather.py --reload
+  holdfast chat weather.py --wire --log-level debug
 """
 
 
@@ -56,6 +64,15 @@ class _Chat(click.Command):
     type=click.Choice(["ask", "allow", "deny"]),
     help="What to do when the agent asks for permission (default: ask; deny where nobody can be asked).",
 )
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Show what the agent logs from this level on, and all that the agent's process writes to stderr "
+    "(default: warning, for an agent in a Python file).",
+)
+@click.option("--wire", is_flag=True, help="Show every message that goes to the agent and comes from there.")
+@click.option("--wire-file", metavar="FILE", help="Append every message to a file instead.")
+@click.option("--reload", is_flag=True, help="Start the agent again, in the same session, when its file changes.")
 @click.option("--verbose", is_flag=True, help="With --print: tell on stderr what else happens.")
 @click.option(
     "--model",
@@ -90,10 +107,12 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
     command = cast("tuple[str, ...] | None", ctx.meta.get(_COMMAND))
     if command is not None and (agent is not None or not command):
         raise click.UsageError("name an agent, or give a command behind `--`, not both")
+    if options["reload"] and options["prints"]:
+        raise click.UsageError("--print ends with its answer, so there is nothing to --reload")
     if options["newest"] and options["resume"] is not None:
         raise click.UsageError("--continue and --resume name two sessions; choose one")
     from holdfast.chat.run_chat import run_chat  # noqa: PLC0415  (`--help` needs none of it)
-    from holdfast.chat.settings import chat_settings  # noqa: PLC0415
+    from holdfast.chat.settings import Inspection, chat_settings  # noqa: PLC0415
     from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415
     from holdfast.cli.model_options import use_models  # noqa: PLC0415
 
@@ -114,6 +133,13 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         permissions=cast("PermissionChoice | None", options["permissions"]),
         store=cast("str | None", options["place"]),
         protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
+        inspection=Inspection(
+            cast("LogLevel | None", options["log_level"]),
+            bool(options["wire"]),
+            cast("str | None", options["wire_file"]),
+            bool(options["reload"]),
+        ),
+        prints=bool(options["prints"]),
     )
     prompt = cast("str | None", options["prompt"])
     return run_chat(settings, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))

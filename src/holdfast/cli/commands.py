@@ -14,6 +14,7 @@ COMMANDS = {
     "run": ("holdfast.cli.completion:run", "Speak ACP on stdin and stdout: for an editor's settings"),
     "chat": ("holdfast.cli.chat:chat", "Talk to an agent in the terminal"),
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
+    "logs": ("holdfast.cli.logs:logs", "Show what went wrong in an agent, with the traceback"),
     "completion": ("holdfast.cli.completion:completion", "Print what makes your shell complete commands"),
 }
 
@@ -28,6 +29,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast sessions                  the sessions of this directory
   holdfast sessions search WORDS     find where it was talked about
   holdfast sessions export ID        a session as one file, to keep or to share
+  holdfast logs REF                  why an agent failed, with the traceback
 
 Each command has --help of its own.
 """

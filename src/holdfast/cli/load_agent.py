@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.agent.agent import Agent
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -50,8 +50,21 @@ def _load(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent.absolute()))  # it may import what lies beside it
     try:
         spec.loader.exec_module(module)
-    except SyntaxError as e:
-        raise UsageError(f"{e.filename}:{e.lineno}: {e.msg}") from None
-    except ImportError as e:
-        raise UsageError(f"{path} cannot be loaded: {e}") from None
+    except Exception as e:
+        raise UsageError(_why(path, e)) from e
     return module
+
+
+def _why(path: Path, failure: Exception) -> str:
+    """Return why a file cannot be loaded, and where in it: in one line, or for a failure of its own the traceback."""
+    if isinstance(failure, SyntaxError) and failure.lineno is not None:
+        return f"{failure.filename}:{failure.lineno}: {failure.msg}"
+    from traceback import extract_tb  # noqa: PLC0415  (most files can be loaded)
+
+    from holdfast.diagnostics.tracebacks import LEFT_OUT, author_frames, format_failure  # noqa: PLC0415
+
+    if isinstance(failure, ImportError | HoldfastError):
+        frames = author_frames(extract_tb(failure.__traceback__))
+        where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(path)
+        return f"{where}: {failure}"
+    return f"{path} cannot be loaded\n{format_failure(failure).partition(LEFT_OUT)[0]}"

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 RUN = """Speak ACP on stdin and stdout: this is the command to put into an editor's settings.
@@ -19,7 +20,8 @@ AGENT is a Python file that declares an agent, or one of the two that come with 
   holdfast run code                a coding agent, with the model in $HOLDFAST_MODEL
   holdfast run demo                streams, tools, diffs, plans, questions: try /help
 
-Sessions are kept in one file, so that every editor finds them again."""
+Sessions are kept in one file, so that every editor finds them again. What goes wrong is logged beside it:
+`holdfast logs` shows it, with the traceback."""
 
 COMPLETE = "_HOLDFAST_COMPLETE"
 """A shell that wants to complete a command line sets this."""
@@ -52,10 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--protocol", choices=("1", "2", "auto"), default="auto", help="protocol versions to speak (default: auto)"
     )
-    parser.add_argument(
-        "--log-level", default="warning", choices=("debug", "info", "warning", "error"), help="default: warning"
-    )
-    parser.add_argument("--log-file", metavar="FILE", help="log to a file instead of stderr")
+    _add_log_arguments(parser)
     parser.add_argument(
         "--mcp-config",
         metavar="FILE",
@@ -75,3 +74,25 @@ def run(arguments: Sequence[str]) -> int:
     except HoldfastError as e:
         sys.stderr.write(f"holdfast: {e}\n")
         return 1
+
+
+def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what an author looks into an agent with."""
+    parser.add_argument(
+        "--log-level",
+        default="warning",
+        choices=("debug", "info", "warning", "error"),
+        help="what to log (default: warning); with debug and info, a handler that blocks the event loop too",
+    )
+    parser.add_argument("--log-file", metavar="FILE", help="log to a file instead of stderr")
+    parser.add_argument(
+        "--log-format", default="text", choices=("text", "json"), help="json: one object a line (default: text)"
+    )
+    parser.add_argument("--wire", action="store_true", help="write every message, both ways, to stderr")
+    parser.add_argument("--wire-file", metavar="FILE", help="append every message, both ways, to a file")
+    parser.add_argument(
+        "--watch-loop",
+        metavar="SECONDS",
+        type=float,
+        help="log where a handler blocks the event loop for so long (with --log-level debug and info: 1)",
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import os
 import sys
 from contextlib import contextmanager
@@ -14,10 +13,10 @@ from holdfast.agent.port import AuthorAgent
 from holdfast.children.undumpable import make_undumpable
 from holdfast.cli.load_agent import load_agent
 from holdfast.cli.model_options import use_models
+from holdfast.diagnostics.logging_setup import start_logging
 from holdfast.errors import UsageError
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
-from holdfast.tracing import TraceFilter
 
 if TYPE_CHECKING:
     import argparse
@@ -25,21 +24,19 @@ if TYPE_CHECKING:
 
     from holdfast.agent import Agent
     from holdfast.mcp import Server
+    from holdfast.peer import Observer
 
 
 def run_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
     make_undumpable()  # the environment may hold keys, and agents run commands (P10)
-    try:
-        logging.basicConfig(
-            level=arguments.log_level.upper(),
-            filename=arguments.log_file,
-            format="%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s",
-        )
-        for handler in logging.getLogger().handlers:
-            handler.addFilter(TraceFilter())
-    except OSError as e:
-        raise UsageError(f"cannot log to {arguments.log_file}: {e.strerror}") from None
+    start_logging(
+        arguments.log_level,
+        agent=arguments.agent,
+        store=arguments.store,
+        file=arguments.log_file,
+        format=arguments.log_format,
+    )
     use_models(arguments.agent, arguments.model, arguments.base_url, arguments.pass_env)
     with _nothing_printed():
         agent = load_agent(arguments.agent)
@@ -52,12 +49,18 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
 
         servers = read_config(arguments.mcp_config)
 
+    on_frame = _wire_log(arguments)
+    watched = arguments.watch_loop or (1.0 if arguments.log_level in ("debug", "info") else None)
     gc.freeze()
     gc.enable()
 
     async def serve() -> None:
+        if watched is not None:
+            from holdfast.diagnostics.blocked_loop import watch_loop  # noqa: PLC0415  (for authors alone)
+
+            watch_loop(asyncio.get_running_loop(), watched)
         port = AuthorAgent(agent, servers)
-        await serve_stdio(Host(port, store=arguments.store, protocol=arguments.protocol))
+        await serve_stdio(Host(port, store=arguments.store, protocol=arguments.protocol), on_frame=on_frame)
 
     run_to_the_end(serve())
 
@@ -76,6 +79,15 @@ def log_in_here(agent: Agent, login_id: str) -> None:
         asyncio.run(log_in())
     except (Exception, KeyboardInterrupt) as e:
         raise UsageError(f"the login failed: {e or type(e).__name__}") from e
+
+
+def _wire_log(arguments: argparse.Namespace) -> Observer | None:
+    """Return what writes every message to where the command line says, or None."""
+    if not arguments.wire and arguments.wire_file is None:
+        return None
+    from holdfast.diagnostics.wire_log import WireLog, line_writer  # noqa: PLC0415  (for authors alone)
+
+    return WireLog("agent", line_writer(arguments.wire_file)).observe_frame
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from pydantic_ai.models import infer_model
 
 from holdfast.code.settings import API_KEY_VARIABLE, BASE_URL_VARIABLE
 from holdfast.code.tools import CHANGING, CodingTurn, tools
+from holdfast.diagnostics.masking import without_environment_keys
 from holdfast.errors import FileRefused, ModelFailed
 from holdfast.integrations.pydantic_ai import respond, thinking_settings
-from holdfast.integrations.secrets import redacted
 
 if TYPE_CHECKING:
     from pydantic_ai import ToolDefinition
@@ -111,4 +111,4 @@ def find_model(name: str, base_url: str | None) -> Model:
         provider = OpenAIProvider(base_url=base_url, api_key=os.environ.get(API_KEY_VARIABLE) or "none")
         return OpenAIChatModel(name.removeprefix("openai-chat:").removeprefix("openai:"), provider=provider)
     except (UserError, ValueError, ImportError) as e:
-        raise ModelFailed(f"The model {name[:200]!r} cannot be used: {redacted(str(e))[:1000]}") from e
+        raise ModelFailed(f"The model {name[:200]!r} cannot be used: {without_environment_keys(str(e))[:1000]}") from e

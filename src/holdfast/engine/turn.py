@@ -371,8 +371,8 @@ def _explain(failure: BaseException) -> str:
     if isinstance(failure, RequestError):
         return failure.message
     reference = new_id("ref")
-    log.error("A turn failed (reference %s)", reference, exc_info=failure)
-    return f"The agent failed (reference {reference})"
+    log.error("A turn failed (reference %s)", reference, exc_info=failure, extra={"reference": reference})
+    return f"The agent failed; `holdfast logs` shows why (reference {reference})"
 
 
 def _is_json(memory: object) -> bool:

@@ -32,6 +32,7 @@ def error_for(exception: BaseException, doing: str) -> ErrorObject:
             log.exception("The data of a %s cannot be encoded; it is left out", type(exception).__name__)
             data = UNSET
         return ErrorObject(exception.code, exception.message.encode(errors="replace").decode(), data)
-    reference = os.urandom(4).hex()
-    log.error("%s failed (reference %s)", doing, reference, exc_info=exception)
-    return ErrorObject(InternalError.code, "Internal error", Raw(b'{"reference":"%s"}' % reference.encode()))
+    reference = f"ref_{os.urandom(8).hex()}"
+    log.error("%s failed (reference %s)", doing, reference, exc_info=exception, extra={"reference": reference})
+    data = Raw(b'{"reference":"%s"}' % reference.encode())
+    return ErrorObject(InternalError.code, f"Internal error (reference {reference})", data)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.jsonrpc import Request
-    from holdfast.peer import PeerLimits
+    from holdfast.peer import Observer, PeerLimits
     from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host
     from holdfast.transport import Transport
@@ -51,12 +51,15 @@ class ClientConnection:
         principal: str = LOCAL,
         limits: PeerLimits | None = None,
         is_only: bool = False,
+        on_frame: Observer | None = None,
     ) -> None:
         self.host = host
         self.principal = principal
         self.is_only = is_only
         """Whether the host ends with it: its turns are then cancelled, otherwise they go on without it."""
         self.peer = Peer(transport, self._first_routes(), limits=limits)
+        if on_frame is not None:
+            self.peer.observe(on_frame)
         self.info = ClientInfo(protocol=0)
         """What the client said about itself."""
         self.description = AgentDescription(name="")

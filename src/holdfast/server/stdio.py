@@ -16,6 +16,7 @@ from holdfast.transport import open_stdio
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from holdfast.peer import Observer
     from holdfast.server.host import Host
 
 log = logging.getLogger(__name__)
@@ -28,13 +29,13 @@ GRACE = 0.4
 """What a turn may take of it."""
 
 
-async def serve_stdio(host: Host) -> None:
-    """Serve one client until it closes our stdin or sends SIGTERM.
+async def serve_stdio(host: Host, *, on_frame: Observer | None = None) -> None:
+    """Serve one client until it closes our stdin or sends SIGTERM; `on_frame` is shown every message.
 
     Whatever has not ended then within its time ends with the process: what was said is in the logs of its turns, and
     our children are under guard.
     """
-    await ClientConnection(host, open_stdio(), limits=LIMITS, is_only=True).run()
+    await ClientConnection(host, open_stdio(), limits=LIMITS, is_only=True, on_frame=on_frame).run()
     ending = asyncio.get_running_loop().create_task(host.shut_down(GRACE), name="shut down")
     await asyncio.wait({ending}, timeout=REST)
     if not ending.done():

@@ -21,8 +21,11 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 def default_address() -> str:
     """Return where sessions are kept: what `HOLDFAST_STORE` says, or a file in the user's data directory."""
-    if chosen := os.environ.get("HOLDFAST_STORE"):
-        return chosen
+    return os.environ.get("HOLDFAST_STORE") or str(data_directory() / "sessions.db")
+
+
+def data_directory() -> Path:
+    """Return where the user's own data of Holdfast lie, unless something else is said."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -30,7 +33,7 @@ def default_address() -> str:
         base = home / "Library" / "Application Support"
     else:
         base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return str(base / "holdfast" / "sessions.db")
+    return base / "holdfast"
 
 
 def file_of(address: str) -> Path | None:

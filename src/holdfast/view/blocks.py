@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from holdfast.view.entries import Part
     from holdfast.view.markdown_stream import MarkdownPart
 
-Tone: TypeAlias = Literal["info", "end", "ask", "good", "warning", "error"]
+Tone: TypeAlias = Literal["info", "end", "ask", "good", "warning", "error", "output"]
+"""Of what kind a note is; "output" is what a program has printed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pydantic_ai import exceptions as e
 from tests.support.acp import text
 
 from holdfast.children.environment import DEVELOPMENT, passed_environment
-from holdfast.integrations import secrets
+from holdfast.diagnostics.masking import without_environment_keys
 from holdfast.integrations.pydantic_ai.display import ToolDisplay, display_of, tool_display
 from holdfast.integrations.pydantic_ai.provider_errors import ADVICE, failure_of, stop_reason_of
 from holdfast.integrations.pydantic_ai.user_content import user_content
@@ -126,8 +126,8 @@ def test_secrets_are_what_variables_are_called(monkeypatch: pytest.MonkeyPatch) 
     for name, value in {"PASSWORD": "short", "MONKEY_ISLAND": "x" * 20, "PATHS": "y" * 20}.items():
         monkeypatch.setenv(name, value)
     said = " ".join(f"secret-{n}-12345" for n in range(len(names)))
-    assert secrets.redacted(said) == " ".join(["…"] * len(names))
-    assert secrets.redacted("short " + "x" * 20 + "y" * 20) == "short " + "x" * 20 + "y" * 20
+    assert without_environment_keys(said) == " ".join(["…"] * len(names))
+    assert without_environment_keys("short " + "x" * 20 + "y" * 20) == "short " + "x" * 20 + "y" * 20
 
 
 @pytest.mark.requirement("P10")

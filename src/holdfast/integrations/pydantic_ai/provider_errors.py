@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import exceptions as e
 
+from holdfast.diagnostics.masking import without_environment_keys
 from holdfast.errors import ModelFailed
-from holdfast.integrations.secrets import redacted
 
 if TYPE_CHECKING:
     from holdfast.model import StopReason
@@ -47,9 +47,11 @@ def failure_of(error: Exception) -> ModelFailed | None:
         said = f"The provider of {error.model_name} {what}{status}{detail}.{hint} The conversation is kept."
         return ModelFailed(said)
     if isinstance(error, e.UnexpectedModelBehavior):
-        return ModelFailed(f"The model cannot go on: {redacted(error.message)[:MAX_DETAIL]}. The conversation is kept.")
+        return ModelFailed(
+            f"The model cannot go on: {without_environment_keys(error.message)[:MAX_DETAIL]}. The conversation is kept."
+        )
     if isinstance(error, e.UserError | ImportError):
-        return ModelFailed(f"The model cannot be used: {redacted(str(error))}")
+        return ModelFailed(f"The model cannot be used: {without_environment_keys(str(error))}")
     return None
 
 
@@ -73,4 +75,8 @@ def _detail(error: e.ModelAPIError) -> str:
     while isinstance(body, dict) and "error" in body:
         body = cast("Any", body["error"])
     said = cast("dict[str, Any]", body).get("message") if isinstance(body, dict) else None
-    return f": {redacted(said.strip())[:MAX_DETAIL].rstrip('.')}" if isinstance(said, str) and said.strip() else ""
+    return (
+        f": {without_environment_keys(said.strip())[:MAX_DETAIL].rstrip('.')}"
+        if isinstance(said, str) and said.strip()
+        else ""
+    )

@@ -1,4 +1,8 @@
-"""Texts without the keys of our environment: what is shown, stored or logged must be without them (P10)."""
+"""Texts without keys: what is logged must be without them (P10).
+
+Two ways to know a key: it is the value of a variable of our environment that is named like a secret, or it has the form
+of one (`holdfast.export.secrets` has the forms). The second needs a while to load, so only `masked` does it.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,16 @@ SHORTEST = 8
 """A shorter value is no key, and would be found in innocent text."""
 
 
-def redacted(text: str) -> str:
+def without_environment_keys(text: str) -> str:
     """Return a text without the values of all variables of our environment that are named like a secret."""
     for name, value in os.environ.items():
         if len(value) >= SHORTEST and name not in _INNOCENT and _SECRET_NAME.search(name):
             text = text.replace(value, "…")
     return text
+
+
+def masked(text: str) -> str:
+    """Return a text without the keys of our environment, and without all that has the form of a secret."""
+    from holdfast.export.redact import Redactor  # noqa: PLC0415  (most processes never log anything)
+
+    return Redactor().text(without_environment_keys(text))

@@ -1,0 +1,60 @@
+"""What the agent's process writes to stderr, as blocks to show: its log, its warnings, what its author prints.
+
+An agent of ours is started with `--log-format json`, so that what it logs can be told from what its code prints. Any
+other agent only prints.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.diagnostics.entries import decode_entry
+from holdfast.diagnostics.tracebacks import LEFT_OUT
+from holdfast.view.blocks import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.diagnostics.entries import LogEntry
+    from holdfast.view.blocks import Block, Tone
+
+MAX_LINE = 64 << 10
+"""A longer line is shown in pieces."""
+
+_TONES: dict[str, Tone] = {"warning": "warning", "error": "error", "critical": "error"}
+
+
+class AgentOutput:
+    """Takes what is written, as it comes, and gives blocks to `show`, line by line."""
+
+    def __init__(self, show: Callable[[Block], None]) -> None:
+        self._show = show
+        self._partial = b""
+
+    def take(self, written: bytes) -> None:
+        """Take a piece of what the process writes; a line that is not finished waits for its rest."""
+        *lines, self._partial = (self._partial + written).split(b"\n")
+        if len(self._partial) > MAX_LINE:
+            lines.append(self._partial)
+            self._partial = b""
+        for line in lines:
+            self._take_line(line)
+
+    def finish(self) -> None:
+        """Show what has no line end: the process is gone."""
+        if self._partial:
+            self._take_line(self._partial)
+        self._partial = b""
+
+    def _take_line(self, line: bytes) -> None:
+        if (entry := decode_entry(line)) is not None:
+            self._show(log_note(entry))
+        elif text := line.decode(errors="replace").rstrip("\r"):
+            self._show(Note(text, tone="output"))
+
+
+def log_note(entry: LogEntry) -> Note:
+    """Return what was logged as a note; its details are the traceback, as far as it is the author's code."""
+    message, _, more = entry.message.partition("\n")
+    details = "\n".join(filter(None, (more, entry.traceback.partition(LEFT_OUT)[0])))
+    return Note(message, details, _TONES.get(entry.level, "output"))

@@ -1,0 +1,133 @@
+"""`start_logging`: where a process that serves an agent logs to."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holdfast.diagnostics.log_file import LogFile
+from holdfast.errors import UsageError
+from holdfast.tracing import TraceFilter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import TextIO
+
+LogFormat: TypeAlias = Literal["text", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
+FORMATS: tuple[LogFormat, ...] = ("text", "json")
+
+
+def start_logging(
+    level: LogLevel,
+    *,
+    agent: str,
+    store: str | None,
+    file: str | None = None,
+    format: LogFormat = "text",
+) -> None:
+    """Log to stderr, or to a file, and what is a warning or worse also to the log file beside the store.
+
+    Warnings of Python are logged like everything else; those about the author's own code are never left out.
+
+    Args:
+        level: what is less important is not written.
+        agent: the agent, as the command line named it.
+        store: the address of the store; None is the default one, and one in memory has no log file.
+        file: log there instead of to stderr.
+        format: a text to read, or one JSON object a line.
+
+    Raises:
+        UsageError: the file cannot be written.
+
+    """
+    try:
+        stream = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
+    except OSError as e:
+        raise UsageError(f"cannot log to {file}: {e.strerror}") from None
+    stream.setFormatter(_JsonLines(agent) if format == "json" else _Text())
+    stream.setLevel(level.upper())
+    root = logging.getLogger()
+    root.setLevel(min(logging.WARNING, stream.level))
+    for handler in (stream, LogFile(lambda: log_path(store), agent)):
+        handler.addFilter(TraceFilter())
+        root.addHandler(handler)
+    _log_warnings(agent)
+
+
+def log_path(store: str | None) -> Path | None:
+    """Return the log file of a store: beside its file, or in the user's data directory where it has none.
+
+    A store in memory has none: nobody could read it later.
+    """
+    from holdfast.store.address import MEMORY, data_directory, default_address, file_of  # noqa: PLC0415
+
+    address = store or default_address()
+    if address == MEMORY:
+        return None
+    try:
+        database = file_of(address)
+    except UsageError:  # whoever opens it will say so
+        database = None
+    if database is None:
+        return data_directory() / "holdfast.log"
+    real = database.resolve()  # whoever comes through a link finds the same file
+    return real.with_name(f"{real.name}.log")
+
+
+def _log_warnings(agent: str) -> None:
+    """Let Python's warnings be logged, with the place and what to do about a forgotten `await`.
+
+    Python leaves out that something is deprecated unless it is used in the main program; the agent's file is that.
+    """
+    shown = logging.getLogger("py.warnings")
+    module = agent.rpartition("/")[2].partition(":")[0].removesuffix(".py")
+    if module.isidentifier():
+        warnings.filterwarnings("default", category=DeprecationWarning, module=rf"{module}$")
+
+    def log_warning(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        del file, line
+        said = str(message)
+        hint = ": write `await` before it, or nothing happens" if said.endswith("was never awaited") else ""
+        shown.warning("%s:%d: %s: %s%s", filename, lineno, category.__name__, said, hint)
+
+    warnings.showwarning = log_warning
+
+
+class _Text(logging.Formatter):
+    """Formats records as lines of text, with tracebacks in which the author's frames come first."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s")
+
+    def formatException(  # noqa: N802  (the name is that of `logging`)
+        self,
+        ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None],
+    ) -> str:
+        from holdfast.diagnostics.tracebacks import format_failure  # noqa: PLC0415  (most log none)
+
+        return "" if ei[1] is None else format_failure(ei[1])
+
+
+class _JsonLines(logging.Formatter):
+    """Formats records as entries of the log file are written."""
+
+    def __init__(self, agent: str) -> None:
+        super().__init__()
+        self._agent = agent
+
+    def format(self, record: logging.LogRecord) -> str:
+        from holdfast.diagnostics.entries import encode_entry, entry_from  # noqa: PLC0415  (most log nothing)
+
+        return encode_entry(entry_from(record, self._agent)).decode().rstrip("\n")
