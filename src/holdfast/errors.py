@@ -22,6 +22,7 @@
     │   ├── SessionNotFound     -32002
     │   ├── FileMissing         -32002  the file is not there
     │   ├── UnsupportedVersion  -32022
+    │   ├── AgentRefused        a wrapped agent answered with an error, or died: its own code
     │   └── RequestCancelled    -32800
     ├── RemoteError           they refused what we asked: `code`, `message`, `data`, `reason`
     │   └── InvalidAnswer       …or answered something that does not fit the question
@@ -46,7 +47,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ class RequestError(HoldfastError):
     Message and data are sent to it, so they must hold nothing it may not see.
     """
 
-    code: ClassVar[int] = -32603
+    code: int = -32603
 
     def __init__(self, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -172,6 +173,14 @@ class FileMissing(RequestError):
     """There is no such file: what an agent that asks a client for one is told."""
 
     code = -32002
+
+
+class AgentRefused(RequestError):
+    """A wrapped agent answered with an error, or died: code, message and data are its own."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message, data)
+        self.code = code
 
 
 class RequestCancelled(RequestError):

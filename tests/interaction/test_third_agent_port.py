@@ -64,15 +64,15 @@ class ScriptPort:
         self.sessions: dict[str, ScriptSession] = {}
         self.notified: list[tuple[str, Any]] = []
 
-    async def describe(self, client: ClientInfo) -> AgentDescription:
-        self.clients.append(client)
+    async def describe(self, client: ConnectedClient) -> AgentDescription:
+        self.clients.append(client.info)
         accepts = frozenset({"image"})
         return AgentDescription(name="script", version="3", title="A script", accepts=accepts, meta={"x/acts": 2})
 
-    async def log_in(self, method_id: str) -> None:
+    async def log_in(self, method_id: str, client: ConnectedClient) -> None:
         raise InvalidParams(f"There is no login {method_id}")
 
-    async def log_out(self) -> None:
+    async def log_out(self, client: ConnectedClient) -> None:
         """Nobody is ever logged in."""
 
     async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> ScriptSession:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agent.agent import Agent, Command, Handler, Login
     from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.mcp import Server
-    from holdfast.model import ClientInfo, Option, OptionValue, StopReason, Update
+    from holdfast.model import Option, OptionValue, StopReason, Update
     from holdfast.workspace import Workspace
 
 
@@ -37,10 +37,10 @@ class AuthorAgent:
         self.servers = servers
         """MCP servers that every session has, besides those its clients name."""
 
-    async def describe(self, client: ClientInfo) -> AgentDescription:
+    async def describe(self, client: ConnectedClient) -> AgentDescription:
         """Describe the agent as its author declared it; logins in a terminal only to a client that has one."""
         agent = self.agent
-        terminal = client.has_terminal_login
+        terminal = client.info.has_terminal_login
         return AgentDescription(
             name=agent.name,
             version=agent.version,
@@ -52,7 +52,7 @@ class AuthorAgent:
             providers=agent.request_handlers.keys() >= PROVIDER_METHODS,
         )
 
-    async def log_in(self, method_id: str) -> None:
+    async def log_in(self, method_id: str, client: ConnectedClient) -> None:  # noqa: ARG002
         """Call the author's login."""
         login = next((login for login in self.agent.logins if login.id == method_id), None)
         if login is None:
@@ -61,7 +61,7 @@ class AuthorAgent:
             raise InvalidParams(f"Run the agent's command in a terminal to log in, with --login {method_id} behind it")
         await login.log_in()
 
-    async def log_out(self) -> None:
+    async def log_out(self, client: ConnectedClient) -> None:  # noqa: ARG002
         """Call the author's logout, if there is one."""
         if self.agent.logout is not None:
             await self.agent.logout()

@@ -12,6 +12,7 @@ from holdfast.cli.lazy_group import LazyGroup
 
 COMMANDS = {
     "run": ("holdfast.cli.completion:run", "Speak ACP on stdin and stdout: for an editor's settings"),
+    "wrap": ("holdfast.cli.completion:wrap", "The same sessions for any other agent: for an editor's settings"),
     "chat": ("holdfast.cli.chat:chat", "Talk to an agent in the terminal"),
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
     "logs": ("holdfast.cli.logs:logs", "Show what went wrong in an agent, with the traceback"),
@@ -24,6 +25,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast run weather.py            your agent, for an editor's settings
   holdfast run code                  a coding agent, on the model of your choice
   holdfast run demo                  an agent that comes along, to try things with
+  holdfast wrap -- gemini --acp      sessions that hold, for any other agent
   holdfast chat weather.py           talk to it, here in the terminal
   holdfast chat -- gemini --acp      talk to any other agent
   holdfast sessions                  the sessions of this directory

@@ -71,3 +71,12 @@ def run(agent: tuple[str, ...]) -> int:
     from holdfast.cli.main import run as run_  # noqa: PLC0415
 
     return run_(agent)
+
+
+@click.command("wrap", add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, type=click.Path())
+def wrap(command: tuple[str, ...]) -> int:
+    """Complete the command of `holdfast wrap`, whose command line is parsed in `holdfast.cli.main`."""
+    from holdfast.cli.main import wrap as wrap_  # noqa: PLC0415
+
+    return wrap_(command)

@@ -1,4 +1,4 @@
-"""`main`: decides quickly between `run`, which editors wait for, and the commands for people."""
+"""`main`: decides quickly between `run` and `wrap`, which editors wait for, and the commands for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
 
 RUN = """Speak ACP on stdin and stdout: this is the command to put into an editor's settings.
 
@@ -23,6 +24,17 @@ AGENT is a Python file that declares an agent, or one of the two that come with 
 Sessions are kept in one file, so that every editor finds them again. What goes wrong is logged beside it:
 `holdfast logs` shows it, with the traceback."""
 
+WRAP = """Give an agent that is not ours sessions that hold: this is the command to put into an editor's settings.
+
+COMMAND starts any agent that speaks ACP on stdin and stdout, in any language:
+
+  holdfast wrap -- gemini --acp
+  holdfast wrap --name claude -- claude-agent-acp     the name that its sessions are listed under
+  holdfast wrap --on-lost-context refuse -- opencode acp
+
+Everything it says is stored before your editor shows it, so nothing of it is lost when the agent, the editor or this
+process dies. Where the agent has forgotten a conversation, it is told again with your next prompt; you are told so."""
+
 COMPLETE = "_HOLDFAST_COMPLETE"
 """A shell that wants to complete a command line sets this."""
 
@@ -30,8 +42,11 @@ COMPLETE = "_HOLDFAST_COMPLETE"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return the status to exit with."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["run"] and COMPLETE not in os.environ:
-        return run(arguments[1:])
+    if COMPLETE not in os.environ:
+        if arguments[:1] == ["run"]:
+            return run(arguments[1:])
+        if arguments[:1] == ["wrap"]:
+            return wrap(arguments[1:])
     from holdfast.cli.commands import main_for_people  # noqa: PLC0415  (`run` needs none of it)
 
     return main_for_people(arguments)
@@ -48,13 +63,8 @@ def run(arguments: Sequence[str]) -> int:
         "holdfast run", description=RUN, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("agent", metavar="AGENT", help="a Python file (FILE or FILE:NAME), or `code`, or `demo`")
-    parser.add_argument(
-        "--store", metavar="FILE", help="where sessions are kept (default: $HOLDFAST_STORE, or your data directory)"
-    )
-    parser.add_argument(
-        "--protocol", choices=("1", "2", "auto"), default="auto", help="protocol versions to speak (default: auto)"
-    )
-    _add_log_arguments(parser)
+    _add_common_arguments(parser)
+    _add_author_arguments(parser)
     parser.add_argument(
         "--mcp-config",
         metavar="FILE",
@@ -67,17 +77,61 @@ def run(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
 
     from holdfast.cli.run import run_agent  # noqa: PLC0415  (`--help` needs none of it)
+
+    return _to_the_end(run_agent, chosen)
+
+
+def wrap(arguments: Sequence[str]) -> int:
+    """Wrap another agent."""
+    gc.disable()
+    import argparse  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(
+        "holdfast wrap",
+        usage="holdfast wrap [OPTION …] -- COMMAND [ARGUMENT …]",
+        description=WRAP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", metavar="COMMAND", nargs="+", help="the command of the agent, behind `--`")
+    parser.add_argument(
+        "--name", metavar="NAME", help="the name its sessions are listed under (default: what the agent calls itself)"
+    )
+    parser.add_argument(
+        "--on-lost-context",
+        choices=("seed", "refuse", "new"),
+        default="seed",
+        help="where the agent has forgotten a conversation: tell it again, answer -32002, begin anew (default: seed)",
+    )
+    _add_common_arguments(parser)
+    chosen = parser.parse_args(arguments)
+
+    from holdfast.cli.wrap import wrap_agent  # noqa: PLC0415  (`--help` needs none of it)
+
+    return _to_the_end(wrap_agent, chosen)
+
+
+def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--store", metavar="FILE", help="where sessions are kept (default: $HOLDFAST_STORE, or your data directory)"
+    )
+    parser.add_argument(
+        "--protocol", choices=("1", "2", "auto"), default="auto", help="protocol versions to speak (default: auto)"
+    )
+    _add_log_arguments(parser)
+
+
+def _to_the_end(serve: Callable[[argparse.Namespace], NoReturn], chosen: argparse.Namespace) -> int:
+    """Serve until the process ends; return the status to exit with where it could not begin."""
     from holdfast.errors import HoldfastError  # noqa: PLC0415
 
     try:
-        return run_agent(chosen)
+        serve(chosen)
     except HoldfastError as e:
         sys.stderr.write(f"holdfast: {e}\n")
         return 1
 
 
 def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what an author looks into an agent with."""
     parser.add_argument(
         "--log-level",
         default="warning",
@@ -88,6 +142,10 @@ def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-format", default="text", choices=("text", "json"), help="json: one object a line (default: text)"
     )
+
+
+def _add_author_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what an author looks into an agent with."""
     parser.add_argument("--wire", action="store_true", help="write every message, both ways, to stderr")
     parser.add_argument("--wire-file", metavar="FILE", help="append every message, both ways, to a file")
     parser.add_argument(

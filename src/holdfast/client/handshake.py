@@ -40,7 +40,7 @@ async def negotiate(peer: Peer, services: Services, client: ClientInfo, protocol
         if protocol != "auto":
             raise
         answer = await _initialize(peer, services, client, 1, both=False)
-    version = _answered_version(answer)
+    version = answered_version(answer)
     if protocol not in ("auto", version):
         raise InvalidAnswer(
             f'The agent speaks protocol version {version}, not {protocol}; connect with protocol="auto"'
@@ -68,7 +68,7 @@ async def _initialize(peer: Peer, services: Services, client: ClientInfo, versio
     return await peer.request("initialize", params, result=dict[str, Any])
 
 
-def _answered_version(answer: Update) -> int:
+def answered_version(answer: Update) -> int:
     """Return the version an answer is in: agents exist that say 2 and mean 1."""
     version = answer.get("protocolVersion")
     if isinstance(version, int) and version > 2:

@@ -50,18 +50,21 @@ class AgentPort(Protocol):
         """
         ...
 
-    async def describe(self, client: ClientInfo) -> AgentDescription:
-        """Describe the agent to a client that connects. Called once for each connection."""
+    async def describe(self, client: ConnectedClient) -> AgentDescription:
+        """Describe the agent to a client that connects: what it can do depends on what `client.info` says.
+
+        Called once for each connection, and again where a client begins anew with another protocol version.
+        """
         ...
 
-    async def log_in(self, method_id: str) -> None:
+    async def log_in(self, method_id: str, client: ConnectedClient) -> None:
         """Log in by one of its methods; raise a `RequestError` that says why it failed.
 
         `method_id` is what the client sent: refuse one that is not among the `auth_methods` of the description.
         """
         ...
 
-    async def log_out(self) -> None:
+    async def log_out(self, client: ConnectedClient) -> None:
         """Log out. A client may ask for it without a login."""
         ...
 
@@ -146,6 +149,11 @@ class ConnectedClient(Protocol):
         """What it said about itself."""
         ...
 
+    @property
+    def principal(self) -> str:
+        """On whose behalf it speaks."""
+        ...
+
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Send it a request and return the result; raise `RemoteError` or `ConnectionLost`."""
         ...
@@ -169,7 +177,15 @@ class SessionClient(ConnectedClient, Protocol):
 
     @property
     def mcp_servers(self) -> Sequence[Any]:
-        """The MCP servers it gives to the session. Never stored (P10)."""
+        """The MCP servers it gives to the session. Never stored (P10).
+
+        Where the agent hands them on (`AgentDescription.forwards_mcp`) they are objects as the client named them.
+        """
+        ...
+
+    @property
+    def meta(self) -> dict[str, Any] | None:
+        """The `_meta` of the request by which it opened the session. Never stored."""
         ...
 
     @property

@@ -16,6 +16,8 @@ class AuthMethod(NamedTuple):
     description: str | None = None
     arguments: tuple[str, ...] | None = None
     """Where the client runs the agent's own command in a terminal for it: the arguments to add to that command."""
+    more: dict[str, Any] | None = None
+    """Further members, as the agent has them."""
 
 
 class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +39,8 @@ class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it answers ``providers/list``, ``providers/set`` and ``providers/disable`` (unstable)."""
     mcp_kinds: frozenset[str] = frozenset({"stdio", "http", "sse"})
     """The kinds of MCP servers it connects to."""
+    forwards_mcp: bool = False
+    """Whether it hands MCP servers on as the client names them; then nobody here looks into them."""
     meta: dict[str, Any] | None = None
 
 
@@ -47,6 +51,9 @@ class ClientInfo(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: dict[str, Any] = {}
     name: str | None = None
     version: str | None = None
+    title: str | None = None
+    meta: dict[str, Any] | None = None
+    """The `_meta` of `initialize`. It may hold secrets: it is never stored."""
 
     @property
     def has_terminal_login(self) -> bool:

@@ -34,8 +34,10 @@ class Setup(NamedTuple):
 
     cwd: str
     additional: tuple[str, ...]
-    servers: tuple[Server, ...]
+    servers: tuple[Server | Update, ...]
+    """Its MCP servers; objects as it named them where the agent hands them on to somebody else."""
     system_prompt: SystemPrompt | None
+    meta: Update | None = None
 
 
 class Lowering(Protocol):
@@ -114,7 +116,7 @@ class AttachedClient:
         return (self.setup.cwd, *self.setup.additional)
 
     @property
-    def mcp_servers(self) -> tuple[Server, ...]:
+    def mcp_servers(self) -> tuple[Server | Update, ...]:
         """The MCP servers it gives to the session."""
         return self.setup.servers
 
@@ -127,6 +129,16 @@ class AttachedClient:
     def info(self) -> ClientInfo:
         """What the client said about itself."""
         return self._connection.info
+
+    @property
+    def principal(self) -> str:
+        """On whose behalf it speaks."""
+        return self._connection.principal
+
+    @property
+    def meta(self) -> Update | None:
+        """The `_meta` of the request by which it opened the session."""
+        return self.setup.meta
 
     @property
     def elicitation(self) -> frozenset[str]:

@@ -28,6 +28,7 @@ class _Implementation(msgspec.Struct):
 
     name: str | None = None
     version: str | None = None
+    title: str | None = None
 
 
 class _Initialize(msgspec.Struct, rename="camel"):
@@ -38,6 +39,7 @@ class _Initialize(msgspec.Struct, rename="camel"):
     client_info: _Implementation | None = None
     capabilities: dict[str, Any] | None = None
     info: _Implementation | None = None
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
 class ClientConnection:
@@ -83,7 +85,7 @@ class ClientConnection:
 
     async def log_in(self, method_id: str) -> None:
         """Log in by one of the agent's methods."""
-        await self.host.port.log_in(method_id)
+        await self.host.port.log_in(method_id, self)
         self.login_needed = False
         self._logged_in_here = True
 
@@ -91,7 +93,7 @@ class ClientConnection:
         """Log out."""
         self.login_needed = self.description.auth_required
         self._logged_in_here = False
-        await self.host.port.log_out()
+        await self.host.port.log_out(self)
 
     async def check_login(self) -> None:
         """Raise `AuthRequired` before what may not be done without a login."""
@@ -140,7 +142,7 @@ class ClientConnection:
             if self._dialect is not None:
                 self._dialect.leave()
             self.info = _client_info(version, params)
-            self.description = await self.host.port.describe(self.info)
+            self.description = await self.host.port.describe(self)
             self.scope = Scope(self.principal, self.description.name)
             self.login_needed = self.description.auth_required
             self._dialect = self._speak(version)
@@ -175,7 +177,14 @@ class ClientConnection:
 def _client_info(version: int, params: _Initialize) -> ClientInfo:
     capabilities = params.client_capabilities if version == 1 else params.capabilities
     named = (params.client_info if version == 1 else params.info) or _Implementation()
-    return ClientInfo(protocol=version, capabilities=capabilities or {}, name=named.name, version=named.version)
+    return ClientInfo(
+        protocol=version,
+        capabilities=capabilities or {},
+        name=named.name,
+        version=named.version,
+        title=named.title,
+        meta=params.meta,
+    )
 
 
 async def _not_yet(request: Request) -> object:

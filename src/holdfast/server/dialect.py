@@ -357,12 +357,14 @@ class Dialect(ABC):
     def _setup(self, params: shapes.NewSession) -> Setup:
         cwd, additional = checked_roots(params.cwd, params.additional_directories or ())
         system_prompt = checked_system_prompt(params.system_prompt, self.connection.description.accepts)
-        return Setup(cwd, additional, self._servers(params), system_prompt)
+        return Setup(cwd, additional, self._servers(params), system_prompt, params.meta)
 
-    def _servers(self, params: shapes.NewSession) -> tuple[Server, ...]:
-        """Parse the MCP servers that a client names (E1)."""
+    def _servers(self, params: shapes.NewSession) -> tuple[Server | Update, ...]:
+        """Parse the MCP servers that a client names (E1), unless the agent hands them on (G2)."""
         if not params.mcp_servers:
             return ()
+        if self.connection.description.forwards_mcp:
+            return tuple(params.mcp_servers)
         from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
 
         return read_servers(params.mcp_servers, self.mcp_kinds, typed=self.mcp_typed)

@@ -65,8 +65,10 @@ def _marker() -> dict[str, Any]:
     return {}
 
 
-def _method(id_: str, name: str, description: str | None, arguments: tuple[str, ...] | None) -> Update:
-    method: Update = {"type": "agent", "methodId": id_, "name": name}
+def _method(
+    id_: str, name: str, description: str | None, arguments: tuple[str, ...] | None, more: Update | None
+) -> Update:
+    method: Update = {"type": "agent", **(more or {}), "methodId": id_, "name": name}
     if arguments is not None:
         method |= {"type": "terminal", "args": list(arguments)}
     return method if description is None else {**method, "description": description}

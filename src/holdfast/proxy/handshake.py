@@ -1,0 +1,50 @@
+"""`initialize`, for a client: the agent is told what the client can do, and answers in its own version (G1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import InvalidAnswer, RemoteError
+
+if TYPE_CHECKING:
+    from holdfast.model import ClientInfo, Update
+    from holdfast.peer import Peer
+
+
+async def initialize(peer: Peer, client: ClientInfo) -> Update:
+    """Ask an agent for the version that the client speaks; one that refuses version 2 is asked for version 1."""
+    params = initialize_params(client)
+    try:
+        return await peer.request("initialize", params, result=dict[str, Any])
+    except InvalidAnswer:
+        raise
+    except RemoteError:
+        if client.protocol == 1:
+            raise
+    return await peer.request("initialize", {**params, "protocolVersion": 1}, result=dict[str, Any])
+
+
+def initialize_params(client: ClientInfo) -> Update:
+    """Return the parameters of `initialize`; for version 2 those of version 1 too, as the agent may answer in that."""
+    about: Update = {"name": client.name or "holdfast", "version": client.version or "0"}
+    if client.title is not None:
+        about["title"] = client.title
+    params: Update = {"protocolVersion": client.protocol, "clientInfo": about}
+    if client.protocol == 1:
+        params["clientCapabilities"] = client.capabilities
+    else:
+        params |= {"info": about, "capabilities": client.capabilities}
+        params["clientCapabilities"] = _as_version_1(client.capabilities)
+    return params if client.meta is None else {**params, "_meta": client.meta}
+
+
+def _as_version_1(capabilities: Update) -> Update:
+    """Return in version 1's words what a client of version 2 can do: it has no files and no terminals to offer."""
+    lowered: Update = {
+        "fs": {"readTextFile": False, "writeTextFile": False},
+        "terminal": False,
+        "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    }
+    if "elicitation" in capabilities:
+        lowered["elicitation"] = capabilities["elicitation"]
+    return lowered

@@ -1,0 +1,193 @@
+"""`ProxyPort`: an agent port made of another process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from holdfast.errors import AgentRefused, InternalError, InvalidParams, UsageError
+from holdfast.model import AgentDescription, AuthMethod, ClientInfo
+from holdfast.model.events import is_object
+from holdfast.proxy.launch import MAX_LINE_BYTES
+from holdfast.proxy.process import AgentProcess
+from holdfast.proxy.session import ProxySession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.engine import ConnectedClient, LiveSession, Origin, SessionClient
+    from holdfast.model import Update
+    from holdfast.proxy.launch import Launch
+
+BY = "holdfast/by"
+"""Under this name in `_meta` stands who does what: the agent itself, or Holdfast for it (G1)."""
+
+_ABILITIES = ("load", "resume", "list", "close", "delete", "fork")
+_LOGOUT = {1: "logout", 2: "auth/logout"}
+
+
+class ProxyPort:
+    """A wrapped agent: one process for each principal and set of client capabilities (G1).
+
+    Use it with ``async with``: at the end of the block the agent's processes are ended.
+    """
+
+    begins_entries = False  # what an agent began in one turn it may go on with in the next
+
+    def __init__(self, launch: Launch) -> None:
+        if not launch.command:
+            raise UsageError("wrap which agent? As in `holdfast wrap -- gemini --acp`")
+        self.launch = launch
+        self.max_line = MAX_LINE_BYTES
+        self._processes: dict[tuple[str, bytes], asyncio.Task[AgentProcess]] = {}
+        self._clients: WeakKeyDictionary[ConnectedClient, tuple[str, bytes]] = WeakKeyDictionary()
+        self._sessions: dict[str, ProxySession] = {}
+        self._ended: set[AgentProcess] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the agent's processes."""
+        starting = list(self._processes.values())
+        self._processes.clear()
+        for task in starting:
+            if not task.done():
+                task.cancel()
+        await asyncio.gather(*(self._end(task) for task in starting))
+
+    async def _end(self, starting: asyncio.Task[AgentProcess]) -> None:
+        with suppress(Exception, asyncio.CancelledError):
+            await (await starting).end()
+
+    # Processes
+
+    async def process_for(self, session: LiveSession, client: SessionClient | None) -> AgentProcess:
+        """Return the process for a session that a client opens; without one, any that its principal has."""
+        if client is not None:
+            return await self._process(client.principal, client.info)
+        for (principal, _), starting in self._processes.items():
+            if principal == session.principal:
+                return await asyncio.shield(starting)
+        return await self._process(session.principal, ClientInfo(protocol=1))
+
+    async def _process(self, principal: str, info: ClientInfo) -> AgentProcess:
+        key = _key(principal, info)
+        starting = self._processes.get(key)
+        if starting is None or (starting.done() and not _is_alive(starting)):
+
+            def lost() -> None:
+                if self._processes.get(key) is task:
+                    del self._processes[key]
+
+            start = AgentProcess.start(self, info, lost)
+            task = self._processes[key] = asyncio.get_running_loop().create_task(start, name="start an agent")
+            starting = task
+        try:
+            return await asyncio.shield(starting)
+        except UsageError as e:
+            raise AgentRefused(InternalError.code, str(e)) from None
+
+    def clients_of(self, process: AgentProcess) -> Iterator[ConnectedClient]:
+        """Yield the clients that a process was started for, the latest first."""
+        keys = {key for key, task in self._processes.items() if _is_alive(task) and task.result() is process}
+        yield from [client for client, key in reversed(list(self._clients.items())) if key in keys]
+
+    # The agent
+
+    async def describe(self, client: ConnectedClient) -> AgentDescription:
+        """Start the agent with what the client can do, and describe it as it describes itself (G1)."""
+        process = await self._process(client.principal, client.info)
+        self._clients[client] = _key(client.principal, client.info)
+        agent = process.dialect.agent
+        by = {ability: "agent" if agent.can(ability) else "holdfast" for ability in _ABILITIES}
+        by |= {"load": "holdfast", "resume": "holdfast", "rename": "holdfast", "archive": "holdfast"}
+        meta: Any = process.answer.get("_meta")
+        return AgentDescription(
+            name=self.launch.name or agent.name or self.launch.base_name,
+            version=agent.release or "0",
+            title=agent.title,
+            accepts=frozenset(kind for kind in ("image", "audio", "resource") if agent.can(kind)),
+            auth_methods=tuple(_auth_method(method) for method in agent.auth_methods),
+            mcp_kinds=_mcp_kinds(agent.version, agent.capabilities),
+            forwards_mcp=True,
+            meta={**(meta if isinstance(meta, dict) else {}), BY: by},
+        )
+
+    async def log_in(self, method_id: str, client: ConnectedClient) -> None:
+        """Log in to the agent."""
+        process = await self._process(client.principal, client.info)
+        await process.request(*process.dialect.agent.login(method_id))
+
+    async def log_out(self, client: ConnectedClient) -> None:
+        """Log out of the agent."""
+        process = await self._process(client.principal, client.info)
+        await process.request(_LOGOUT[process.dialect.agent.version], {})
+
+    async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> ProxySession:
+        """Open the agent's session of a new one; that of an old one is brought back when it is needed (G4)."""
+        opened = ProxySession(self, session)
+        await opened.open(client, origin)
+        self._sessions[session.id] = opened
+        return opened
+
+    def closed(self, session: ProxySession) -> None:
+        """Note that a session has left memory."""
+        if self._sessions.get(session.live.id) is session:
+            del self._sessions[session.live.id]
+
+    # What the protocol does not define
+
+    async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
+        """Send a request to the agent as it is, but for the id of the session."""
+        process, theirs = await self._translated(params, client)
+        return await process.request(method, theirs)
+
+    async def notify(self, method: str, params: Any, client: ConnectedClient) -> None:
+        """Send a notification to the agent as it is, but for the id of the session."""
+        process, theirs = await self._translated(params, client)
+        process.peer.notify(method, theirs)
+
+    async def _translated(self, params: Any, client: ConnectedClient) -> tuple[AgentProcess, Any]:
+        theirs: object = params
+        session = self._sessions.get(str(theirs.get("sessionId"))) if is_object(theirs) else None
+        if session is None or session.live.principal != client.principal:
+            return await self._process(client.principal, client.info), params
+        if session.remote is None or not session.remote.alive:
+            raise InvalidParams("The agent does not have this session now; prompt it first")
+        return session.remote.process, {**params, "sessionId": session.remote.id}
+
+
+def _key(principal: str, info: ClientInfo) -> tuple[str, bytes]:
+    about = (info.protocol, info.capabilities)
+    return principal, msgspec.json.encode(about, order="deterministic")
+
+
+def _is_alive(starting: asyncio.Task[AgentProcess]) -> bool:
+    is_started = starting.done() and not starting.cancelled() and starting.exception() is None
+    return is_started and starting.result().alive
+
+
+def _auth_method(method: Update) -> AuthMethod:
+    method_id, description = method.get("id"), method.get("description")
+    known = ("id", "methodId", "name", "description")
+    more = {name: value for name, value in method.items() if name not in known}
+    name = str(method.get("name") or method_id)
+    return AuthMethod(str(method_id), name, description if isinstance(description, str) else None, more=more or None)
+
+
+def _mcp_kinds(version: int, capabilities: Update) -> frozenset[str]:
+    if version == 2:
+        session: object = capabilities.get("session")
+        kinds: object = session.get("mcp") if is_object(session) else None
+        return frozenset(kinds) if is_object(kinds) else frozenset()
+    offered: object = capabilities.get("mcpCapabilities")
+    named = offered if is_object(offered) else {}
+    return frozenset({"stdio", *(kind for kind in ("http", "sse") if named.get(kind) is True)})

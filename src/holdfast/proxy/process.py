@@ -1,0 +1,208 @@
+"""`AgentProcess`: one process of a wrapped agent, from its start to its death.
+
+What it sends about a session goes to the `RemoteSession` of that session, in order. What comes about a session before
+the answer that names it waits for that answer (P5). What it asks goes to `requests`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from holdfast.client.dialect import dialect_for
+from holdfast.client.handshake import answered_version
+from holdfast.client.incoming import UpdateParams
+from holdfast.errors import AgentRefused, ConnectionLost, InternalError, InvalidAnswer, RemoteError, StartTimeout
+from holdfast.model.events import is_object
+from holdfast.peer import Peer, PeerLimits, Routes
+from holdfast.proxy.handshake import initialize
+from holdfast.proxy.remote import RemoteSession
+from holdfast.proxy.requests import AgentRequests
+from holdfast.transport import spawn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holdfast.client.dialect import Dialect
+    from holdfast.model import ClientInfo, Update
+    from holdfast.peer import DroppedLine
+    from holdfast.proxy.launch import Launch
+    from holdfast.proxy.port import ProxyPort
+    from holdfast.transport import ProcessTransport
+
+log = logging.getLogger(__name__)
+
+LIMITS = PeerLimits(linger=0.1, end_grace=0.5, flush=0.3)
+
+MAX_EARLY_BYTES = 64 << 20
+"""So many bytes of updates are kept for sessions that no answer has named yet."""
+
+
+class AgentProcess:
+    """One process of a wrapped agent, and the sessions that are live in it."""
+
+    def __init__(self, port: ProxyPort, transport: ProcessTransport, launch: Launch, lost: Callable[[], None]) -> None:
+        self.port = port
+        self.sessions: dict[str, RemoteSession] = {}
+        """The sessions that are live in it, by the agent's ids."""
+        self.death: ConnectionLost | None = None
+        """Why it is gone, once it is."""
+        self.resume_is_sure: bool | None = None
+        """Whether it refuses to resume a session that it does not have; None while nobody has tried."""
+        self.dialect: Dialect
+        self.answer: Update = {}
+        """Its answer to `initialize`."""
+        self._transport = transport
+        self._launch = launch
+        self._tell_lost = lost
+        self._opening = 0
+        self._early: dict[str, list[bytes]] = {}
+        self._early_bytes = 0
+        self.peer = Peer(transport, Routes(), limits=LIMITS, answers_noise=False)
+        self.peer.on_lost = self._lost
+        self.peer.on_dropped_line = self._dropped
+        if launch.on_frame is not None:
+            self.peer.observe(launch.on_frame)
+        self._running = asyncio.get_running_loop().create_task(self.peer.run(), name=f"agent {transport.name}")
+
+    @classmethod
+    async def start(cls, port: ProxyPort, info: ClientInfo, lost: Callable[[], None]) -> AgentProcess:
+        """Start an agent for clients with these capabilities.
+
+        Raises `AgentRefused` if it cannot be started, exits, is silent, or refuses `initialize`.
+        """
+        launch = port.launch
+        transport = await spawn(
+            *launch.command,
+            env=launch.env,
+            limit=port.max_line,
+            patience=launch.exit_seconds,
+            on_stderr=launch.on_stderr,
+        )
+        process = cls(port, transport, launch, lost)
+        try:
+            await process._initialize(info)
+        except BaseException:
+            await process.end()
+            raise
+        return process
+
+    async def _initialize(self, info: ClientInfo) -> None:
+        waiting = asyncio.timeout(self._launch.start_seconds)
+        try:
+            async with waiting:
+                self.answer = await initialize(self.peer, info)
+                self.dialect = dialect_for(answered_version(self.answer), self.answer)
+        except TimeoutError:
+            transport = self._transport
+            late = StartTimeout(transport.name, transport.stdout, transport.stderr, self._launch.start_seconds)
+            raise AgentRefused(InternalError.code, str(late)) from None
+        except (RemoteError, ConnectionLost) as e:
+            raise refusal(e) from None
+        self.peer.routes = self._routes()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be spoken to."""
+        return self.death is None
+
+    def can(self, what: str) -> bool:
+        """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``…"""  # noqa: D400, D415
+        return self.dialect.agent.can(what)
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send a request and return its result as it is; raise `AgentRefused` where it is refused or never comes."""
+        try:
+            return await self.peer.request(method, params, result=object)
+        except (RemoteError, ConnectionLost) as e:
+            raise refusal(e) from None
+
+    async def end(self) -> None:
+        """End the process: it sees the end of its input, is asked to terminate, and is killed at last."""
+        self.peer.close()
+        await asyncio.wait({self._running})
+
+    # Sessions
+
+    async def open_new(self, method: str, params: Mapping[str, Any]) -> tuple[RemoteSession, Update]:
+        """Send a request whose answer names a session; return that session and the answer."""
+        self._opening += 1
+        try:
+            answer = as_object(await self.request(method, params))
+            session_id = answer.get("sessionId")
+            if not isinstance(session_id, str):
+                raise refusal(InvalidAnswer(f"The agent's answer to {method} names no session"))
+            return self._register(session_id), answer
+        finally:
+            self._opening -= 1
+            if not self._opening:
+                self._early.clear()
+                self._early_bytes = 0
+
+    def register(self, session_id: str) -> RemoteSession:
+        """Expect to hear of a session whose id is known."""
+        return self._register(session_id)
+
+    def _register(self, session_id: str) -> RemoteSession:
+        if self.death is not None:
+            raise refusal(self.death)
+        if (before := self.sessions.get(session_id)) is not None:
+            before.replaced()  # agents exist that give an id again (goose): it is another session
+        remote = self.sessions[session_id] = RemoteSession(self, session_id)
+        for raw in self._early.pop(session_id, ()):
+            remote.hear(raw)
+        return remote
+
+    def forget(self, remote: RemoteSession) -> None:
+        """Note that a session is live in it no longer."""
+        if self.sessions.get(remote.id) is remote:
+            del self.sessions[remote.id]
+
+    # What it sends
+
+    def _routes(self) -> Routes:
+        routes = AgentRequests(self).routes()
+        routes.notification("session/update", self._update, UpdateParams)
+        return routes
+
+    async def _update(self, params: UpdateParams) -> None:
+        remote = self.sessions.get(params.session_id)
+        raw = bytes(params.update)
+        if remote is not None:
+            remote.hear(raw)
+            if remote.congested:
+                await remote.drain(alone=len(self.sessions) == 1)
+        elif self._opening and self._early_bytes + len(raw) <= MAX_EARLY_BYTES:
+            self._early.setdefault(params.session_id, []).append(raw)
+            self._early_bytes += len(raw)
+        else:
+            log.info("The agent spoke of a session that is not open: %s", params.session_id[:100])
+
+    def _dropped(self, line: DroppedLine) -> None:
+        self._transport.keep_output(line.head)
+        if line.was_message:
+            for remote in list(self.sessions.values()):
+                remote.missed(line.head, line.reason)
+
+    def _lost(self, death: ConnectionLost) -> None:
+        self.death = death
+        for remote in list(self.sessions.values()):
+            remote.lost(death)
+        self.sessions.clear()
+        self._tell_lost()
+        if not self._running.done():
+            log.info("The agent is gone: %s", death)
+
+
+def refusal(error: RemoteError | ConnectionLost) -> AgentRefused:
+    """Return the error a client is told: code and data are the agent's, and the reason stands in the message."""
+    if isinstance(error, RemoteError):
+        message = f"{error.message}: {error.reason}" if error.reason else error.message
+        return AgentRefused(error.code, message, error.data)
+    return AgentRefused(InternalError.code, str(error))
+
+
+def as_object(answer: object) -> Update:
+    """Return an answer that should be an object; what is none, as `null`, is an empty one."""
+    return answer if is_object(answer) else {}

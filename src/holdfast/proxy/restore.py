@@ -1,0 +1,232 @@
+"""How the agent's session of one of ours is opened, and brought back when its process is gone (G4).
+
+By the agent's resume; else by its load, whose replay is put aside and compared with what we have (`compare`); else by a
+new session, which is told again what was said (`seeding`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.errors import AgentRefused, AuthRequired, InvalidParams, RequestError, SessionNotFound
+from holdfast.format import event_in
+from holdfast.model import History, new_id
+from holdfast.proxy.compare import Turn, compared, split_turns
+from holdfast.proxy.process import as_object
+from holdfast.proxy.record import AgentRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from holdfast.engine import LiveSession, SessionClient
+    from holdfast.model import Event, Update
+    from holdfast.proxy.process import AgentProcess
+    from holdfast.proxy.remote import RemoteSession
+    from holdfast.proxy.session import ProxySession
+
+log = logging.getLogger(__name__)
+
+SURE_ID_LENGTH = 16
+"""An id that is shorter may be a counter, and name another session by now: a resume of it proves nothing."""
+
+
+class Lost(NamedTuple):
+    """What the agent's session does not know of our history, and why."""
+
+    reason: Literal["lost", "torn", "fork", "handed over"]
+    turns: Sequence[Turn]
+    everything: bool
+    """Whether it knows nothing at all of what was before."""
+
+
+class Restored(NamedTuple):
+    """The agent's session, live again, and what it has to be told."""
+
+    remote: RemoteSession
+    lost: Lost | None = None
+
+
+class _Back(NamedTuple):
+    """The agent's own session, back; `replayed` is what it showed of its past, None where it showed nothing."""
+
+    remote: RemoteSession
+    answer: Update
+    replayed: list[Event] | None
+
+
+async def bring_back(session: ProxySession, client: SessionClient | None) -> Restored:
+    """Open the agent's session for one of ours, as it was before where the agent can do that.
+
+    Raises `AgentRefused` where the agent cannot be started or refuses, `SessionNotFound` where it has forgotten the
+    conversation and is not to be told again.
+    """
+    process = await session.port.process_for(session.live, client)
+    if (live := _live_in(process, session)) is not None:
+        return Restored(live)
+    turns = split_turns(await read_history(session.live))
+    back = await _back_in_agent(session, process, client)
+    if back is not None:
+        restored = await _check(session, back, turns)
+        if restored is not None:
+            return restored
+    return await _begin_anew(session, process, client, turns)
+
+
+async def read_history(live: LiveSession) -> History:
+    """Read all of a session that is sealed, folded."""
+    history = History()
+    async for blocks in live.read():
+        for block in blocks:
+            for line in block.split(b"\n"):
+                history.apply(event_in(line))
+    return history
+
+
+def _live_in(process: AgentProcess, session: ProxySession) -> RemoteSession | None:
+    """Return the agent's session where it is live already: it is never loaded a second time."""
+    remote = process.sessions.get(session.record.session or "")
+    return remote if remote is not None and remote.owner in (None, session) else None
+
+
+def _roots(session: ProxySession, process: AgentProcess, client: SessionClient | None) -> Update:
+    """Return what every request that opens a session says of it."""
+    cwd, *additional = session.live.roots if client is None else client.roots
+    servers: list[Any] = [] if client is None else list(client.mcp_servers)
+    roots: Update = {"cwd": cwd, "mcpServers": servers}
+    if additional:
+        if not process.can("additionalDirectories"):
+            log.warning("The agent takes no additional directories; it works in %s alone", cwd)
+        else:
+            roots["additionalDirectories"] = additional
+    meta = None if client is None else client.meta
+    return roots if meta is None else {**roots, "_meta": meta}
+
+
+async def _back_in_agent(session: ProxySession, process: AgentProcess, client: SessionClient | None) -> _Back | None:
+    """Ask the agent for the session it had; None where it has none, or not any more."""
+    agent_id = session.record.session
+    if agent_id is None or agent_id in process.sessions:  # …or has given the id to another
+        return None
+    agent, roots = process.dialect.agent, _roots(session, process, client)
+    try:
+        if await _resumes(session, process, agent_id):
+            return await _resume(process, agent_id, *agent.resume(agent_id, roots))
+        if process.can("load"):
+            return await _load(process, agent_id, *agent.load(agent_id, roots))
+    except AgentRefused as e:
+        if e.code == AuthRequired.code or not process.alive:
+            raise
+        log.info("The agent does not have session %s any more: %s", agent_id[:100], e)
+    return None
+
+
+async def _resumes(session: ProxySession, process: AgentProcess, agent_id: str) -> bool:
+    """Return whether a resume is to be trusted: agents exist that resume what they do not have (P11)."""
+    if not process.can("resume"):
+        return False
+    if len(agent_id) < SURE_ID_LENGTH and process.can("load"):
+        return False
+    if process.resume_is_sure is None:
+        process.resume_is_sure = await _refuses_unknown(session, process)
+    return process.resume_is_sure
+
+
+async def _refuses_unknown(session: ProxySession, process: AgentProcess) -> bool:
+    """Try to resume a session that does not exist: an agent that says it did proves nothing by a resume."""
+    unknown = new_id("unknown")
+    remote = process.register(unknown)
+    roots: Update = {"cwd": session.live.cwd, "mcpServers": []}
+    try:
+        await process.request(*process.dialect.agent.resume(unknown, roots))
+    except AgentRefused:
+        return process.alive
+    finally:
+        process.forget(remote)
+    log.info("The agent resumes sessions that it does not have; it is not trusted to")
+    return False
+
+
+async def _resume(process: AgentProcess, agent_id: str, method: str, params: Update) -> _Back:
+    remote = process.register(agent_id)
+    remote.begin_replay()  # agents exist that replay on a resume
+    try:
+        answer = as_object(await process.request(method, params))
+    except BaseException:
+        process.forget(remote)
+        raise
+    replayed = remote.end_replay()
+    return _Back(remote, answer, replayed if any(event.key for event in replayed) else None)
+
+
+async def _load(process: AgentProcess, agent_id: str, method: str, params: Update) -> _Back:
+    remote = process.register(agent_id)
+    remote.begin_replay()
+    try:
+        answer = as_object(await process.request(method, params))
+        if process.dialect.agent.version == 1:
+            await remote.quiet()
+    except BaseException:
+        process.forget(remote)
+        raise
+    return _Back(remote, answer, remote.end_replay())
+
+
+async def _check(session: ProxySession, back: _Back, turns: Sequence[Turn]) -> Restored | None:
+    """Find out what the agent knows (G5); None where that is nothing of what it was told."""
+    record = session.record
+    found = compared(turns, record, back.replayed)
+    if found.knows_nothing:
+        log.info("The agent has session %s no more, or another one of that name", back.remote.id[:100])
+        back.remote.process.forget(back.remote)
+        return None
+    record.without_users = found.without_users
+    lost = Lost("torn", found.missing, everything=False) if found.missing else None
+    if lost is not None and session.port.launch.lost_context == "refuse":
+        raise SessionNotFound(session.live.id)
+    await _take_over(session, back.remote, back.answer, back.replayed or ())
+    for event in found.surplus:
+        session.take(event)
+    if found.surplus_turn is not None:
+        record.knows = found.surplus_turn
+    session.keep_record()
+    return Restored(back.remote, lost)
+
+
+async def _begin_anew(
+    session: ProxySession, process: AgentProcess, client: SessionClient | None, turns: Sequence[Turn]
+) -> Restored:
+    record = session.record
+    reason = "fork" if record.forked_from is not None else "lost" if record.session is not None else "handed over"
+    if turns and reason == "lost" and session.port.launch.lost_context == "refuse":
+        raise SessionNotFound(session.live.id)
+    remote, answer = await process.open_new(*process.dialect.agent.new(_roots(session, process, client)))
+    session.record = AgentRecord(session=remote.id, options=record.options)
+    await _take_over(session, remote, answer, ())
+    session.keep_record()
+    await session.live.save()
+    return Restored(remote, Lost(reason, turns, everything=True) if turns else None)
+
+
+async def _take_over(session: ProxySession, remote: RemoteSession, answer: Update, replayed: Sequence[Event]) -> None:
+    """Take the agent's options, and set again what our record has of them (G4)."""
+    wanted = dict(session.live.state.options)
+    told = [event.update() for event in replayed if event.kind == "config_option_update"]
+    try:
+        told += [event.update() for event in remote.lifting.lift_configuration(answer)]
+    except InvalidParams as e:
+        log.warning("The agent's options cannot be used: %s", e)
+    for update in told:
+        if update["sessionUpdate"] == "config_option_update":
+            session.options_told(update, by_default=True)
+        else:
+            session.live.emit_update(update)
+    for option in session.options:
+        value = wanted.get(option.id)
+        if value is not None and value != session.values.get(option.id) and option.accepts(value):
+            try:
+                await session.set_in_agent(remote, option.id, value)
+            except RequestError as e:
+                log.warning("The agent does not take %s as %s again: %s", value, option.id, e)
+                session.live.state.options[option.id] = session.values[option.id]

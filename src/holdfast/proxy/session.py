@@ -1,0 +1,293 @@
+"""`ProxySession`: one of our sessions whose agent is another process.
+
+What the agent says is said in the session, in a turn or between turns, so it is stored before anyone sees it (P1, G3).
+Options and commands are the agent's. Which session of the agent it is, and what that knows of the conversation, is in
+its `AgentRecord`; `restore` brings the agent's session back when its process is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from holdfast.errors import AgentRefused, InternalError, RequestError, TurnOver
+from holdfast.model import new_id
+from holdfast.model.kinds import LOST_CONTEXT
+from holdfast.proxy.options import options_from
+from holdfast.proxy.process import as_object
+from holdfast.proxy.record import AgentRecord
+from holdfast.proxy.restore import bring_back
+from holdfast.proxy.seeding import seed_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.engine import LiveSession, LiveTurn, Origin, SessionClient
+    from holdfast.model import Event, Option, OptionValue, StopReason, Update
+    from holdfast.proxy.port import ProxyPort
+    from holdfast.proxy.remote import RemoteSession
+    from holdfast.proxy.restore import Lost
+
+log = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 1.0
+"""An agent that is told that a session is closed has so many seconds to answer."""
+
+STUCK_SECONDS = 10.0
+"""An agent that goes on with a cancelled prompt has so many seconds more when the next one comes; then it is ended."""
+
+NORMAL_ENDS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal"})
+"""How a turn ends whose answer the agent knows to its end."""
+
+
+class ProxySession:
+    """One session of a wrapped agent while it is in memory."""
+
+    def __init__(self, port: ProxyPort, live: LiveSession) -> None:
+        self.port = port
+        self.live = live
+        self.record = AgentRecord.read(live.memory)
+        self.options: tuple[Option, ...] = ()
+        self.values: dict[str, OptionValue] = {}
+        """By id, the values that the agent has."""
+        self.remote: RemoteSession | None = None
+        """The agent's session, while its process lives."""
+        self.opener: SessionClient | None = None
+        """The client whose roots and servers the agent's session has (F3)."""
+        self._lost: Lost | None = None  # what to tell the agent with the next prompt
+        self._opening: asyncio.Task[None] | None = None
+        self._last_client: SessionClient | None = None
+        if self.record.options:
+            self.options, self.values = options_from({"configOptions": self.record.options})
+
+    @property
+    def commands(self) -> Sequence[Update]:
+        """The slash commands that the agent has told last."""
+        return self.live.state.latest.get("available_commands_update", {}).get("availableCommands", ())
+
+    # Life
+
+    async def open(self, client: SessionClient | None, origin: Origin) -> None:
+        """Open the agent's session of a new one; one that is restored or forked waits for a client that needs it."""
+        if origin == "forked":
+            self.record = AgentRecord(forked_from=self.record.session, knows=self.record.knows)
+            self.options, self.values = (), {}
+        if origin == "new":
+            await self._connect(client)
+        elif client is not None and origin == "forked":
+            self._start_connecting(client)
+
+    async def attached(self, client: SessionClient) -> None:
+        """Begin to bring the agent's session back; a client need not wait for that to see what was said."""
+        if self._is_connected:
+            return
+        opening = self._start_connecting(client)
+        if self.port.launch.lost_context == "refuse":
+            await asyncio.shield(opening)
+
+    async def detached(self, client: SessionClient) -> None:
+        """Forget the services of a client that left."""
+        if self._last_client is client:
+            self._last_client = None
+
+    def notices(self, client: SessionClient) -> list[Update]:
+        """Return a notice where a client names other directories or servers than the agent's session has (F3)."""
+        opener = self.opener
+        if opener is None or opener is client or not self._is_connected:
+            return []
+        if opener.roots == client.roots and list(opener.mcp_servers) == list(client.mcp_servers):
+            return []
+        title = "The agent works with the directories and MCP servers of the client that opened this session first"
+        about = "Yours apply when it is opened the next time"
+        return [{"sessionUpdate": "notice", "severity": "info", "title": title, "description": about}]
+
+    async def close(self) -> None:
+        """Close the agent's session; one that cannot be closed stays live in the agent, and is not loaded again."""
+        if self._opening is not None:
+            self._opening.cancel()
+        remote, self.remote = self.remote, None
+        if remote is None or not remote.alive:
+            return
+        remote.belong_to(None)
+        if not remote.process.can("close"):
+            return
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await remote.process.request("session/close", {"sessionId": remote.id})
+        except (RequestError, TimeoutError) as e:
+            log.info("The agent did not close a session: %s", e)
+        else:
+            remote.process.forget(remote)
+
+    # The agent's session
+
+    @property
+    def _is_connected(self) -> bool:
+        return self.remote is not None and self.remote.alive
+
+    def _start_connecting(self, client: SessionClient | None) -> asyncio.Task[None]:
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.get_running_loop().create_task(self._connect(client), name="bring a session back")
+            self._opening.add_done_callback(_retrieve)
+        return self._opening
+
+    async def _connect(self, client: SessionClient | None) -> None:
+        restored = await bring_back(self, client)
+        self.opener = client
+        self.remote = restored.remote
+        self._lost = restored.lost
+        restored.remote.belong_to(self)
+
+    async def _connected(self, client: SessionClient | None) -> RemoteSession:
+        """Return the agent's session, brought back if its process is gone, and free for a prompt."""
+        remote = self.remote
+        if remote is not None and remote.alive and remote.busy and not await remote.settled(STUCK_SECONDS):
+            await self._end_stuck(remote)
+        if not self._is_connected:
+            await asyncio.shield(self._start_connecting(client))
+        assert self.remote is not None
+        return self.remote
+
+    async def _end_stuck(self, remote: RemoteSession) -> None:
+        """End an agent that does not stop what was cancelled; two prompts never run in it at once (G8)."""
+        if any(other.busy for other in remote.process.sessions.values() if other is not remote):
+            raise AgentRefused(
+                InternalError.code,
+                "The agent is still at work on the prompt that was cancelled; try again when it has stopped",
+            )
+        log.warning("The agent does not stop what was cancelled; it is started again")
+        await remote.process.end()
+
+    def keep_record(self) -> None:
+        """Put what is known of the agent's session where it is stored with the session."""
+        self.record.write(self.live.memory)
+
+    # Turns
+
+    async def perform(self, turn: LiveTurn) -> StopReason | None:
+        """Send the prompt to the agent and wait for the end of its turn."""
+        self._last_client = turn.client
+        remote = await self._connected(turn.client)
+        blocks = [*await self._told_again(turn), *turn.prompt]
+        self.keep_record()
+        end = await remote.prompt(blocks, turn.meta)
+        reason = end.get("stopReason")
+        if reason in NORMAL_ENDS and not turn.cancelled:
+            self.record.knows = turn.message_id
+            self.keep_record()
+        return reason if isinstance(reason, str) else None  # pyright: ignore[reportReturnType]
+
+    async def _told_again(self, turn: LiveTurn) -> Sequence[Update]:
+        """Return what stands in front of the prompt: what the agent has forgotten; and tell the user so (G6)."""
+        lost, self._lost = self._lost, None
+        if lost is None or self.remote is None:
+            return ()
+        launch = self.port.launch
+        seeds = launch.lost_context != "new" or lost.reason != "lost"
+        blocks, note = seed_blocks(
+            lost,
+            seeds=seeds,
+            takes_resources=self.remote.process.can("resource"),
+            budget=launch.seed_characters,
+        )
+        message_id = new_id("msg")
+        turn.emit_update({"sessionUpdate": LOST_CONTEXT, "messageId": message_id, "reason": lost.reason, "text": note})
+        turn.emit_update({"sessionUpdate": "notice", "severity": "warning", "title": note})
+        self.record.seeded = turn.message_id
+        if lost.everything:
+            self.record.since = turn.message_id
+        self.keep_record()
+        await self.live.save()  # before the agent knows of it: never twice (G5)
+        return blocks
+
+    # What the agent says
+
+    def take(self, event: Event) -> None:
+        """Say in the session what the agent has said."""
+        if event.plain_text is None:
+            if event.kind == "config_option_update":
+                self.options_told(event.update())
+                return
+            if event.kind == "session_info_update" and self._keeps_title(event):
+                return
+        try:
+            self.live.emit(event)
+        except TurnOver:
+            log.info("The agent spoke in a session that has left memory; that is left out: %s", event.kind)
+
+    @property
+    def congested(self) -> bool:
+        """Whether whoever says more should wait first."""
+        opened = self.live.journal.open
+        return opened is not None and opened.congested
+
+    async def drain(self, *, readers: bool) -> None:
+        """Wait until what was said is shown, with `readers` also while every client is behind (P7)."""
+        turn = self.live.turn
+        if readers and turn is not None and turn.running:
+            await turn.drain()
+        else:
+            await self.live.journal.shown()
+
+    def _keeps_title(self, event: Event) -> bool:
+        """Return whether the agent gives a title in the place of the user's own, which stays (B17)."""
+        return self.live.state.title_by == "user" and "title" in event.update()
+
+    # Options
+
+    def options_told(self, update: Update, *, by_default: bool = False) -> None:
+        """Take the options that the agent has now, with their values.
+
+        `by_default` says that these are what a session has that was just opened: they change nothing of our record.
+        """
+        before, values_before = self.options, self.values
+        self.options, self.values = options_from(update)
+        self.record.options = update["configOptions"]
+        self.keep_record()
+        stored = {} if by_default else self.live.state.options
+        for option_id, value in self.values.items():
+            if stored.get(option_id, values_before.get(option_id, value)) != value:
+                stored[option_id] = value
+        if (before, values_before) != (self.options, self.values) and hasattr(self.live, "agent"):
+            self.live.start(self._announce_options())
+
+    async def _announce_options(self) -> None:
+        try:
+            await self.live.save()
+        except RequestError as e:
+            log.warning("The options that the agent has changed could not be stored: %s", e)
+        self.live.options_changed()
+
+    async def option_set(self, option: str, value: OptionValue) -> None:
+        """Set an option in the agent; one that is not there now gets it when it is brought back (G4)."""
+        if self._opening is not None and not self._opening.done():
+            await asyncio.wait({self._opening})
+        if self.remote is not None and self.remote.alive and self.values.get(option) != value:
+            await self.set_in_agent(self.remote, option, value)
+
+    async def set_in_agent(self, remote: RemoteSession, option: str, value: OptionValue) -> None:
+        """Send an option to the agent, and take what it says the options are then."""
+        method, params = remote.lifting.option_request(option, value)
+        answer = await remote.process.request(method, {"sessionId": remote.id, **params})
+        self.values[option] = value
+        for event in remote.lifting.lift_option_answer(option, value, as_object(answer)):
+            self.take(event)
+
+    # Whose services the agent uses
+
+    def client_at_work(self) -> SessionClient | None:
+        """Return the client whose turn it is; between turns the one that prompted last, or any that watches (G7)."""
+        turn = self.live.turn
+        attached = [attachment.client for attachment in self.live.attachments]
+        if turn is not None and turn.running:
+            return turn.client if turn.client in attached else None
+        if self._last_client in attached:
+            return self._last_client
+        return attached[0] if attached else None
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    """Look at why a session could not be brought back; whoever prompts is told, and it is tried again."""
+    if not task.cancelled() and (failure := task.exception()) is not None:
+        log.info("The agent's session could not be brought back: %s", failure)

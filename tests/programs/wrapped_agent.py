@@ -1,0 +1,511 @@
+# ruff: noqa: T201
+"""An agent to be wrapped: it keeps its sessions in a directory. Its arguments are habits of real agents that it has.
+
+It speaks raw JSON-RPC, version 1 unless it has the habit "v2", and knows nothing of ours. A prompt is obeyed: "say
+hello" says hello, "remember heron" and "recall" try its memory, which is what it was told in this session and nothing
+else. Like real agents it saves the prompt when it comes and the answer when it is complete.
+
+Environment: AGENT_HOME, the directory of its sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+HABITS = frozenset(sys.argv[1:])
+V2 = "v2" in HABITS
+HOME = Path(os.environ.get("AGENT_HOME", "."))
+Message = dict[str, Any]
+OPTIONS = [
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+MODES = [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]
+
+
+class Conversation:
+    """A session of the agent, as it lies in its directory."""
+
+    def __init__(self, id_: str, cwd: str) -> None:
+        self.id = id_
+        self.cwd = cwd
+        self.messages: list[Message] = []
+        self.mode = "ask"
+
+    @property
+    def path(self) -> Path:
+        return HOME / f"{self.id}.json"
+
+    def save(self) -> None:
+        if "keeps nothing" in HABITS:
+            return
+        kept = {"cwd": self.cwd, "messages": self.messages, "mode": self.mode}
+        written = self.path.with_suffix(".new")
+        written.write_text(json.dumps(kept))
+        written.replace(self.path)
+
+    @classmethod
+    def open(cls, id_: str) -> Conversation | None:
+        path = HOME / f"{id_}.json"
+        if "/" in id_ or not path.exists():
+            return None
+        kept = json.loads(path.read_text())
+        conversation = cls(id_, kept["cwd"])
+        conversation.messages = kept["messages"]
+        if "restores options" in HABITS:
+            conversation.mode = kept["mode"]
+        return conversation
+
+    @property
+    def context(self) -> str:
+        """All that the model knows."""
+        return "\n".join(message["text"] for message in self.messages)
+
+
+class WrappedAgent:
+    def __init__(self) -> None:
+        self.heard: list[Message] = []
+        self.live: dict[str, Conversation] = {}
+        self.doubled: set[str] = set()
+        self.at: Conversation
+        self.asked = -1
+        self.count = 0
+        self.answering = ""
+
+    # The wire
+
+    def send(self, message: Message) -> None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+    def update(self, what: str, **members: object) -> None:
+        self.update_of(self.at.id, {"sessionUpdate": what, **members})
+
+    def update_of(self, session: str, update: Message) -> None:
+        for _ in range(2 if session in self.doubled else 1):
+            self.send({"method": "session/update", "params": {"sessionId": session, "update": update}})
+
+    def chunk(self, kind: str, text: str, key: str | None) -> None:
+        named = {} if key is None else {"messageId": key}
+        self.update(kind, content={"type": "text", "text": text}, **named)
+
+    def answer(self, id_: object, result: object) -> None:
+        self.send({"id": id_, "result": result})
+
+    def refuse(self, id_: object, code: int, message: str, data: object = None) -> None:
+        error: Message = {"code": code, "message": message}
+        self.send({"id": id_, "error": error if data is None else {**error, "data": data}})
+
+    def read(self) -> Message | None:
+        line = sys.stdin.readline()
+        if not line:
+            return None
+        if line.startswith("["):
+            sys.exit(9)  # as ten real agents do
+        message: Message = json.loads(line)
+        self.heard.append(message)
+        return message
+
+    def ask(self, method: str, params: Message) -> Message:
+        """Ask the client; ids begin with 0."""
+        self.asked += 1
+        self.send({"id": self.asked, "method": method, "params": params})
+        while (message := self.read()) is not None:
+            if "method" not in message and message.get("id") == self.asked:
+                return message
+        sys.exit(0)
+
+    def new_key(self) -> str | None:
+        if "no message ids" in HABITS and not V2:
+            return None
+        self.count += 1
+        return f"m{self.count}" if "counts" in HABITS else f"msg-{uuid.uuid4()}"
+
+    # Its life
+
+    def serve(self) -> None:
+        if "exits at once" in HABITS:
+            print("I cannot find my key", file=sys.stderr)
+            sys.exit(3)
+        if "talks on stdout" in HABITS:
+            print("Welcome!\n\n\x1b[1mHave fun\x1b[0m\n42\nnull", flush=True)
+        if "ignores the end" in HABITS:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN if "ignores sigterm" in HABITS else signal.SIG_DFL)
+        if "has a daemon" in HABITS:
+            daemon = subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL)
+            (HOME / "daemon.pid").write_text(str(daemon.pid))
+        (HOME / "pid").write_text(str(os.getpid()))
+        with (HOME / "starts").open("a") as starts:
+            starts.write("started\n")
+        while (message := self.read()) is not None:
+            if "id" in message and "method" in message and "never answers" not in HABITS:
+                self.serve_one(message)
+        while "ignores the end" in HABITS:
+            time.sleep(60)
+
+    def serve_one(self, message: Message) -> None:
+        method = getattr(self, message["method"].replace("/", "_"), None)
+        if method is None:
+            self.refuse(message["id"], -32601, "what?")
+        else:
+            method(message["id"], message.get("params") or {})
+
+    def initialize(self, id_: object, params: Message) -> None:
+        able = {"list": {}, "resume": {}, "fork": {}, "delete": {}, "close": {}}
+        able = {name: {} for name in able if f"no {name}" not in HABITS}
+        if V2:
+            session = {**able, "prompt": {"embeddedContext": {}}, "mcp": {"stdio": {}}}
+            about = {"name": "wrapped", "version": "2"}
+            self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": session}})
+            return
+        capabilities: Message = {
+            "loadSession": "no load" not in HABITS,
+            "sessionCapabilities": able,
+            "promptCapabilities": {"embeddedContext": "no resources" not in HABITS, "image": True},
+        }
+        version = params["protocolVersion"] if "v2 in name only" in HABITS else 1
+        about = {"name": "wrapped", "version": "1"}
+        ways = [{"id": "key", "name": "A key", "type": "terminal", "args": ["login"]}]
+        self.answer(
+            id_,
+            {"protocolVersion": version, "agentInfo": about, "agentCapabilities": capabilities, "authMethods": ways},
+        )
+
+    def authenticate(self, id_: object, params: Message) -> None:
+        if params["methodId"] != "key":
+            self.refuse(id_, -32602, "no such way")
+            return
+        (HOME / "login").write_text("yes")
+        self.answer(id_, {})
+
+    # Sessions
+
+    def new_id(self) -> str:
+        if "counts" not in HABITS:
+            return str(uuid.uuid4())
+        return str(1 + sum(1 for path in HOME.glob("*.json")))
+
+    def options(self, conversation: Conversation) -> Message:
+        if "no options" in HABITS:
+            return {}
+        values = [{"value": mode["id"], "name": mode["name"]} for mode in MODES]
+        about = {"name": "Mode", "category": "mode", "type": "select", "currentValue": conversation.mode}
+        if V2:
+            return {"configOptions": [{"configId": "mode", **about, "options": values}]}
+        if "has config options" in HABITS:
+            return {"configOptions": [{"id": "mode", **about, "options": values}]}
+        return {"modes": {"currentModeId": conversation.mode, "availableModes": MODES}}
+
+    def session_new(self, id_: object, params: Message) -> None:
+        if "wants a login" in HABITS and not (HOME / "login").exists():
+            self.refuse(id_, -32000, "Authentication required")
+            return
+        conversation = Conversation(self.new_id(), params["cwd"])
+        conversation.save()
+        self.live[conversation.id] = self.at = conversation
+        if "speaks early" in HABITS:
+            self.update("available_commands_update", availableCommands=[{"name": "early", "description": "Bird"}])
+            self.chunk("agent_message_chunk", "Hello before all.", self.new_key())
+        self.answer(id_, {"sessionId": conversation.id, **self.options(conversation)})
+        if "speaks early" not in HABITS:
+            self.update("available_commands_update", availableCommands=[{"name": "plan", "description": "Plan"}])
+
+    def found(self, id_: object, params: Message) -> Conversation | None:
+        session = params["sessionId"]
+        if session in self.live and "refuses what is open" in HABITS:
+            self.refuse(id_, -32603, "already open")
+            return None
+        conversation = Conversation.open(session)
+        if conversation is None and "knows all ids" in HABITS:
+            conversation = Conversation(session, params["cwd"])
+        if conversation is None:
+            self.refuse(id_, -32002, "Resource not found", {"sessionId": session})
+            return None
+        if session in self.live:
+            self.doubled.add(session)  # as vibe does
+        self.live[session] = self.at = conversation
+        return conversation
+
+    def replay(self, conversation: Conversation) -> None:
+        self.at = conversation
+        for message in conversation.messages:
+            role = message["role"]
+            key = message.get("id") if "keeps ids" in HABITS else self.new_key()
+            if role == "user" and "replays no users" not in HABITS:
+                text = (
+                    f"<system-reminder>be nice</system-reminder>\n{message['text']}"
+                    if "injects" in HABITS
+                    else message["text"]
+                )
+                self.chunk("user_message_chunk", text, None if "melts users" in HABITS and not V2 else key)
+            elif role == "agent":
+                self.chunk("agent_message_chunk", message["text"], key)
+            elif role == "tool" and "replays no calls" not in HABITS:
+                self.update(
+                    "tool_call" if not V2 else "tool_call_update",
+                    toolCallId=message["id"],
+                    title=message["text"],
+                    status="completed",
+                )
+
+    def session_load(self, id_: object, params: Message) -> None:
+        conversation = self.found(id_, params)
+        if conversation is None:
+            return
+        if "replays late" in HABITS:
+            self.answer(id_, self.options(conversation))
+            for message in conversation.messages:
+                time.sleep(0.1)
+                part = Conversation(conversation.id, conversation.cwd)
+                part.messages = [message]
+                self.replay(part)
+            self.at = conversation
+            return
+        if "replays nothing" not in HABITS:
+            self.replay(conversation)
+        self.at = conversation
+        self.answer(id_, self.options(conversation))
+
+    def session_resume(self, id_: object, params: Message) -> None:
+        if "refuses resume" in HABITS:
+            self.refuse(id_, -32601, "what?")
+            return
+        conversation = self.found(id_, params)
+        if conversation is None:
+            return
+        if "replays on resume" in HABITS or params.get("replayFrom"):
+            self.replay(conversation)
+        self.at = conversation
+        if V2:
+            self.update("state_update", state="idle")
+        self.answer(id_, self.options(conversation))
+
+    def session_fork(self, id_: object, params: Message) -> None:
+        parent = self.live.get(params["sessionId"]) or Conversation.open(params["sessionId"])
+        if parent is None:
+            self.refuse(id_, -32002, "Resource not found")
+            return
+        conversation = Conversation(self.new_id(), params["cwd"])
+        conversation.messages = list(parent.messages)
+        conversation.save()
+        self.live[conversation.id] = conversation
+        if "replays forks" in HABITS:
+            self.replay(conversation)
+        if "forks under the parent" in HABITS:
+            self.replay_under(parent.id, conversation)
+        self.at = conversation
+        self.answer(id_, {"sessionId": conversation.id, **self.options(conversation)})
+
+    def replay_under(self, parent: str, conversation: Conversation) -> None:
+        for message in conversation.messages:
+            content = {"type": "text", "text": message["text"]}
+            kind = "user_message_chunk" if message["role"] == "user" else "agent_message_chunk"
+            self.update_of(parent, {"sessionUpdate": kind, "messageId": self.new_key(), "content": content})
+
+    def session_list(self, id_: object, params: Message) -> None:
+        listed = [
+            {"sessionId": path.stem, "cwd": json.loads(path.read_text())["cwd"], "title": f"Title of {path.stem}"}
+            for path in sorted(HOME.glob("*.json"))
+        ]
+        self.answer(id_, {"sessions": [one for one in listed if params.get("cwd") in (None, one["cwd"])]})
+
+    def session_close(self, id_: object, params: Message) -> None:
+        self.live.pop(params["sessionId"], None)
+        self.answer(id_, {})
+
+    def session_delete(self, id_: object, params: Message) -> None:
+        if "keeps the deleted" not in HABITS:
+            (HOME / f"{params['sessionId']}.json").unlink(missing_ok=True)
+        self.answer(id_, {})
+
+    def session_set_mode(self, id_: object, params: Message) -> None:
+        self.live[params["sessionId"]].mode = params["modeId"]
+        self.answer(id_, {})
+
+    def session_set_config_option(self, id_: object, params: Message) -> None:
+        if params["value"] not in [mode["id"] for mode in MODES]:
+            self.refuse(id_, -32602, "no such value")
+            return
+        conversation = self.live[params["sessionId"]]
+        conversation.mode = params["value"]
+        self.answer(id_, self.options(conversation))
+
+    # Turns
+
+    def session_prompt(self, id_: object, params: Message) -> None:
+        if params["sessionId"] not in self.live:
+            self.refuse(id_, -32002, "Resource not found")
+            return
+        self.at = conversation = self.live[params["sessionId"]]
+        told = [block.get("text") or block.get("resource", {}).get("text") or "" for block in params["prompt"]]
+        key = f"user-{uuid.uuid4()}"
+        conversation.messages.append({"role": "user", "text": "\n".join(told), "id": key})
+        if "loses prompts" not in HABITS:
+            conversation.save()
+        if V2:
+            self.update("user_message", messageId=key, content=params["prompt"])
+            self.update("state_update", state="running")
+            self.answer(id_, {"messageId": key})
+        self.answering = ""
+        own = params["prompt"][-1].get("text", "")
+        end = self.obey(own)
+        if self.answering:
+            conversation.messages.append({"role": "agent", "text": self.answering, "id": f"a-{uuid.uuid4()}"})
+        conversation.save()
+        if end is None:
+            error = {"code": -32603, "message": "Internal error", "data": {"details": "the quota is used up"}}
+            if V2:
+                self.update("state_update", state="idle", stopReason="error", error=error)
+            else:
+                self.refuse(id_, -32603, "Internal error", error["data"])
+        elif V2:
+            self.update("state_update", state="idle", **end)
+        else:
+            self.answer(id_, end)
+        if own.startswith("later "):
+            time.sleep(0.05)
+            self.say(own[6:])
+
+    def say(self, text: str, pause: float = 0) -> None:
+        key = self.new_key()
+        for word in re.findall(r"\S+\s*", text):
+            self.chunk("agent_message_chunk", word, key)
+            self.answering += word
+            time.sleep(pause)
+
+    def obey(self, words: str) -> Message | None:  # noqa: PLR0915
+        """Do what the prompt says; None is a failure."""
+        word, _, rest = words.partition(" ")
+        match word:
+            case "remember":
+                self.say("Noted.")
+            case "recall":
+                known = re.findall(r"remember (\w+)", self.at.context)
+                self.say(" ".join(dict.fromkeys(known)) or "nothing")
+            case "context":
+                self.say(str(len(re.findall(re.escape(rest), self.at.context))))
+            case "say":
+                self.say(rest)
+            case "slowly":
+                self.say(rest, pause=0.02)
+            case "mode":
+                self.say(self.at.mode)
+            case "change":
+                self.at.mode = rest
+                self.update("current_mode_update", currentModeId=rest)
+            case "title":
+                self.update("session_info_update", title=rest)
+            case "tool":
+                self.tool()
+            case "open":
+                self.update_call("Never done", status="in_progress")
+                self.say("And on.")
+            case "announce":
+                return self.propose(known=True)
+            case "propose":
+                return self.propose(known=False)
+            case "request":
+                method, _, params = rest.partition(" ")
+                said = self.ask(method, {"sessionId": self.at.id, **json.loads(params or "{}")})
+                self.say(json.dumps(said.get("result", said.get("error"))))
+            case "run":
+                self.run_in_terminal(rest)
+            case "raw":
+                self.update_of(self.at.id, json.loads(rest))
+            case "notify":
+                method, _, params = rest.partition(" ")
+                self.send({"method": method, "params": {"sessionId": self.at.id, **json.loads(params or "{}")}})
+            case "heard":
+                self.say(json.dumps([message for message in self.heard if message.get("method") == rest]))
+            case "flood":
+                for _ in range(int(rest)):
+                    self.chunk("agent_message_chunk", "x" * 1000, "flood")
+                self.answering = "flooded"
+            case "long":
+                self.chunk("agent_message_chunk", "x" * int(rest), self.new_key())
+            case "batch":
+                sys.stdout.write('[{"jsonrpc":"2.0","method":"session/update","params":{}}]\n')
+                self.say("sent")
+            case "wait":
+                self.say("waiting ")
+                return self.wait()
+            case "die":
+                self.say("goodb")
+                print("I have seen too much", file=sys.stderr, flush=True)
+                os._exit(7)
+            case "fail":
+                return None
+            case _:
+                pass
+        return {"stopReason": "end_turn"}
+
+    def wait(self) -> Message | None:
+        while (message := self.read()) is not None:
+            if message.get("method") == "session/cancel" and "ignores cancel" not in HABITS:
+                break
+        else:
+            while "ignores the end" in HABITS:
+                time.sleep(60)
+            sys.exit(0)
+        self.say("stopped")
+        return {"stopReason": "end_turn" if "ends cancelled turns" in HABITS else "cancelled"}
+
+    def update_call(self, title: str, **members: object) -> str:
+        key = f"call-{uuid.uuid4()}"
+        kind = "tool_call_update" if V2 else "tool_call"
+        self.update(kind, toolCallId=key, title=title, kind="execute", **members)
+        self.at.messages.append({"role": "tool", "text": title, "id": key})
+        return key
+
+    def tool(self) -> None:
+        self.say("Let me see. ")
+        key = self.update_call("Look", status="in_progress", rawInput={"at": "/x"})
+        content = [{"type": "content", "content": {"type": "text", "text": "seen"}}]
+        self.update("tool_call_update", toolCallId=key, status="completed", content=content)
+        self.say("Done.")
+
+    def propose(self, *, known: bool) -> Message | None:
+        """Ask for permission; a call that is known is asked about by its id alone, as vibe does."""
+        key = f"call-{uuid.uuid4()}"
+        whole = {"toolCallId": key, "title": "Write a file", "kind": "edit", "rawInput": {"path": "/f"}}
+        call = whole
+        if known:
+            self.update("tool_call_update" if V2 else "tool_call", **whole, status="pending")
+            call = {"toolCallId": key}
+        about: Message = {"toolCall": call}
+        if V2:
+            about = {"title": "May I?", "subject": {"type": "tool_call", "toolCall": call}}
+        said = self.ask("session/request_permission", {"sessionId": self.at.id, "options": OPTIONS, **about})
+        outcome = (said.get("result") or {}).get("outcome", {})
+        if outcome.get("optionId") == "yes":
+            self.update("tool_call_update", toolCallId=key, status="completed")
+        self.say(json.dumps(outcome))
+        return {"stopReason": "end_turn"}
+
+    def run_in_terminal(self, command: str) -> None:
+        session = {"sessionId": self.at.id}
+        made = self.ask("terminal/create", {**session, "command": "/bin/sh", "args": ["-c", command]})
+        if "error" in made:
+            self.say(json.dumps(made["error"]))
+            return
+        terminal = {**session, "terminalId": made["result"]["terminalId"]}
+        content = [{"type": "terminal", "terminalId": terminal["terminalId"]}]
+        key = self.update_call(command, status="in_progress", content=content)
+        self.ask("terminal/wait_for_exit", terminal)
+        printed = self.ask("terminal/output", terminal)["result"]["output"]
+        self.ask("terminal/release", terminal)
+        self.update("tool_call_update", toolCallId=key, status="completed")
+        self.say(printed)
+
+
+if __name__ == "__main__":
+    WrappedAgent().serve()
