@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.errors import InvalidParams, StoreDamaged
+from holdfast.errors import InvalidParams
 from holdfast.format import messages_in, with_texts
 from holdfast.format.segments import (
     SEGMENT_BYTES,
     Cut,
     checksum,
-    damaged_line,
     end_of_entry,
     is_whole,
     runs,
-    some_lines,
 )
-from holdfast.store.sqlite.rows import SegmentRow, find_session
+from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, BlockReader, Segment, damaged
+from holdfast.store.sqlite.rows import find_session
 from holdfast.store.sqlite.search_index import add_text
 
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 
     from holdfast.format import Line
     from holdfast.store.sqlite.database import Database
-
-FIRST_READ_BYTES, READ_BYTES = 32 << 10, 768 << 10
-"""How much of a history is read at a time: a little, so that something can be shown soon, then much."""
 
 
 class HistoryEnd(NamedTuple):
@@ -127,16 +123,14 @@ class HistoryReader:
 
     def __init__(self, session: str, start: int, end: int, *, marks: bool) -> None:
         self._session = session
-        self._line = start
-        self._end = end
-        self._marks = marks
+        self._reader = BlockReader(session, start, end, marks=marks)
         self._n: int | None = None
         self._size = FIRST_READ_BYTES
 
     @property
     def is_done(self) -> bool:
         """Whether all is read; known once something was."""
-        return self._line >= self._end
+        return self._reader.is_done
 
     def next_blocks(self, db: Database) -> list[bytes]:
         """Read on; return blocks of lines joined by newlines, none where all is read.
@@ -145,57 +139,15 @@ class HistoryReader:
         """
         if self._n is None:
             row = find_session(db, self._session)
-            self._n, self._end = row.n, min(self._end, row.lines)
-        if self._line >= self._end:
+            self._n, self._reader.end = row.n, min(self._reader.end, row.lines)
+        if self._reader.is_done:
             return []
-        blocks = self._read(db, self._n)
-        self._size = READ_BYTES
-        return blocks
-
-    def _read(self, db: Database, n: int) -> list[bytes]:
-        blocks: list[bytes] = []
-        size = self._size
-        for row in _segments(db, n, self._line):
-            if row.position >= self._end:
-                break
-            if row.end <= self._line:
-                continue
-            if row.position > self._line and not self._pass_damaged(blocks, row.position):
-                return blocks
-            end = min(row.end, self._end)
-            if row.is_whole():
-                # Segments may have been made into one while the history was read, and it may have grown.
-                is_all = row.position == self._line and row.end == end
-                body = row.body if is_all else some_lines(row.body, self._line - row.position, end - row.position)
-                blocks.append(body)
-                self._line, size = end, size - len(row.body)
-                if size <= 0:
-                    break
-            elif not self._pass_damaged(blocks, end):
-                return blocks
+        blocks = self._reader.blocks(_segments(db, self._n, self._reader.line), self._size)
         if not blocks:
             find_session(db, self._session)  # it may have been deleted meanwhile
-            self._pass_damaged(blocks, self._end)
+            blocks = self._reader.missing()
+        self._size = READ_BYTES
         return blocks
-
-    def _pass_damaged(self, blocks: list[bytes], end: int) -> bool:
-        """Pass over lines that cannot be read; return whether to read on now."""
-        end = min(end, self._end)
-        if self._marks:
-            blocks.append(damaged_line(self._line, end))
-            self._line = end
-            return True
-        if not blocks:
-            raise damaged(self._session, self._line, end)
-        return False
-
-
-def damaged(session: str, first: int, end: int) -> StoreDamaged:
-    """Make the error that says which lines of a history cannot be read, and what to do."""
-    return StoreDamaged(
-        f"Lines {first + 1} to {end} of session {session} are damaged in the store. The rest of it is whole: "
-        "`holdfast sessions show` and `holdfast sessions export` give all that can be read"
-    )
 
 
 def find_damaged(db: Database) -> Iterator[tuple[str, int, int]]:
@@ -206,12 +158,12 @@ def find_damaged(db: Database) -> Iterator[tuple[str, int, int]]:
                 yield session, position, position + lines
 
 
-def _segments(db: Database, n: int, line: int) -> Iterator[SegmentRow]:
+def _segments(db: Database, n: int, line: int) -> Iterator[Segment]:
     """Read the segments of a history from the one with that line on."""
-    return (SegmentRow(*row) for row in db.rows("read_history", n=n, line=line))
+    return (Segment(*row) for row in db.rows("read_history", n=n, line=line))
 
 
-def _whole_segments(db: Database, session: str, n: int) -> Iterator[SegmentRow]:
+def _whole_segments(db: Database, session: str, n: int) -> Iterator[Segment]:
     """Read the segments of a history; raise `StoreDamaged` at the first that is damaged."""
     for row in _segments(db, n, 0):
         if not row.is_whole():

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from holdfast.model import Page
-from holdfast.store.sqlite import cursors
+from holdfast.store import cursors
 from holdfast.store.sqlite.rows import ListedRow
 from holdfast.store.sqlite.scopes import scope_numbers
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.model import ArchiveFilter, Scope, SessionInfo
-    from holdfast.store.sqlite.cursors import Cursor
+    from holdfast.store.cursors import Cursor
     from holdfast.store.sqlite.database import Database
 
 _ARCHIVED: dict[ArchiveFilter, tuple[bool, ...]] = {"exclude": (False,), "only": (True,), "include": (False, True)}

@@ -108,25 +108,6 @@ class ReleasedRow(NamedTuple):
     is_unsealed: int
 
 
-class SegmentRow(NamedTuple):
-    """A segment of a history: how many lines come before it, and what is in it."""
-
-    position: int
-    segment: int
-    lines: int
-    checksum: int | None
-    body: bytes
-
-    @property
-    def end(self) -> int:
-        """How many lines are before the one behind it."""
-        return self.position + self.lines
-
-    def is_whole(self) -> bool:
-        """Return whether it is as it was written."""
-        return is_whole(self.body, self.lines, self.checksum)
-
-
 class BodyRow(NamedTuple):
     """What is in a segment, whoever has it."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import DocRow, SessionRow, read_body
 from holdfast.store.sqlite.scopes import covers_all, scope_numbers
+from holdfast.store.words import marks, without_accents, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,17 +23,14 @@ if TYPE_CHECKING:
 MANY = 2_000
 """So many hits are looked at one by one before the database is asked for those of a scope or directory alone."""
 
-_WORD = re.compile("(?:[^\\W_]|[\u0300-\u036f])+")
-"""A word as the tokenizer of the database sees it: letters and digits, with their accents."""
-
 
 def find(db: Database, words: str, scope: Scope, cwd: str | None, limit: int) -> list[Hit]:
     """Find the newest texts of a scope that have all of the words."""
-    asked = dict.fromkeys(_WORD.findall(words))
+    asked = words_in(words)
     if not asked:
         return []
     match = " ".join(f'"{word}"' for word in asked)
-    wanted = {_without_accents(word) for word in asked}
+    wanted = {without_accents(word) for word in asked}
     hits: list[Hit] = []
     sessions, segments = _Sessions(db, scope, cwd), _Segments(db)
     for doc in _docs(db, match, scope, cwd):
@@ -129,15 +125,3 @@ def _line_hit(segments: _Segments, info: SessionInfo, doc: DocRow, wanted: set[s
 def _is_same(event: Event, other: Event) -> bool:
     """Return whether two events are about the same entry: one may be stored on several lines, one after the other."""
     return (event.rule.entity, event.key) == (other.rule.entity, other.key)
-
-
-def marks(text: str, wanted: set[str]) -> tuple[tuple[int, int], ...]:
-    """Find words in a text, however they are written there."""
-    return tuple(found.span() for found in _WORD.finditer(text) if _without_accents(found.group()) in wanted)
-
-
-def _without_accents(word: str) -> str:
-    """Write a word without accents and capitals."""
-    if not word.isascii():
-        word = "".join(char for char in unicodedata.normalize("NFD", word) if not unicodedata.combining(char))
-    return word.lower()

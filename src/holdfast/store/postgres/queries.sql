@@ -1,0 +1,584 @@
+-- Every query of the store, by name.
+--
+-- Each is one statement that commits by itself: a process that is stopped in the middle of its work holds no lock. A
+-- write under a claim begins with `me`, which locks the row of the node, and `held`, which locks the session if the claim
+-- holds; what follows depends on them. Nothing in `held` means that the claim is lost (P4).
+
+-- name: server_version
+SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS text,
+    current_setting('synchronous_commit') AS synchronous_commit, pg_is_in_recovery() AS is_standby;
+
+-- name: get_format
+SELECT convert_from(value, 'UTF8')::int FROM holdfast.setting WHERE name = 'format';
+
+-- name: get_setting
+SELECT value FROM holdfast.setting WHERE name = $1;
+
+-- name: add_setting
+INSERT INTO holdfast.setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+
+-- name: set_setting
+INSERT INTO holdfast.setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value;
+
+
+-- Nodes
+
+-- name: add_node
+INSERT INTO holdfast.node (id, name, url, expires_at)
+VALUES ($1, $2, $3, clock_timestamp() + make_interval(secs => $4))
+ON CONFLICT (id) DO UPDATE SET expires_at = EXCLUDED.expires_at;
+
+-- name: beat
+UPDATE holdfast.node SET expires_at = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 RETURNING id;
+
+-- name: set_url
+UPDATE holdfast.node SET url = $2 WHERE id = $1;
+
+-- name: fence_node
+DELETE FROM holdfast.node WHERE id = $1 AND expires_at < clock_timestamp();
+
+-- name: fence_expired_nodes
+DELETE FROM holdfast.node WHERE expires_at < clock_timestamp() - make_interval(secs => $1);
+
+-- name: remove_node
+DELETE FROM holdfast.node WHERE id = $1;
+
+-- name: every_node
+SELECT id, name, url, expires_at >= clock_timestamp() AS is_alive,
+    (SELECT count(*) FROM holdfast.session WHERE session.node = node.id) AS sessions
+FROM holdfast.node ORDER BY started_at;
+
+
+-- Scopes
+
+-- name: get_scope
+SELECT id FROM holdfast.scope WHERE principal = $1 AND agent = $2;
+
+-- name: add_scope
+INSERT INTO holdfast.scope (principal, agent) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+
+-- name: agents_of_principal
+SELECT agent FROM holdfast.scope
+WHERE principal = $1 AND agent <> ''
+  AND EXISTS (SELECT FROM holdfast.session WHERE listed AND session.scope = scope.id)
+ORDER BY agent COLLATE "C";
+
+
+-- Sessions
+
+-- name: get_session
+SELECT n, session.id, cwd, additional, title, created_at, updated_at, archived, messages, lines, tail, tail_bytes, state,
+    epoch, turn, unsealed, principal, agent, scope, node, node.name AS node_name, node.url AS node_url,
+    node.id IS NOT NULL AS has_node, coalesce(node.expires_at >= clock_timestamp(), false) AS is_alive
+FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope LEFT JOIN holdfast.node ON node.id = session.node
+WHERE session.id = $1;
+
+-- name: get_snapshot
+SELECT n, session.id, cwd, additional, title, created_at, updated_at, archived, messages, lines, tail, tail_bytes, state,
+    epoch, turn, unsealed, principal, agent, scope, node, node.name AS node_name, node.url AS node_url,
+    node.id IS NOT NULL AS has_node, coalesce(node.expires_at >= clock_timestamp(), false) AS is_alive,
+    ARRAY(
+        SELECT lines FROM holdfast.turn_log WHERE turn_log.session = n AND turn_log.turn = session.turn ORDER BY seq
+    ) AS log
+FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope LEFT JOIN holdfast.node ON node.id = session.node
+WHERE session.id = $1;
+
+-- name: find_sessions
+SELECT n, session.id, cwd, additional, title, created_at, updated_at, archived, messages, principal, agent
+FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope
+WHERE session.id >= $1 AND session.id < $2 ORDER BY session.id LIMIT $3;
+
+-- name: list_in_scope
+SELECT found.*, principal, agent
+FROM holdfast.scope CROSS JOIN unnest($3::boolean[]) AS put_away CROSS JOIN LATERAL (
+    SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+    FROM holdfast.session
+    WHERE listed AND session.scope = scope.id AND archived = put_away AND (updated_at, n) < ($4, $5)
+    ORDER BY updated_at DESC, n DESC LIMIT $6
+) AS found
+WHERE principal = $1 AND ($2::text[] IS NULL OR agent = ANY($2))
+ORDER BY updated_at DESC, n DESC LIMIT $6;
+
+-- name: list_in_directory
+SELECT found.*, principal, agent
+FROM holdfast.scope CROSS JOIN unnest($3::boolean[]) AS put_away CROSS JOIN LATERAL (
+    SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
+    FROM holdfast.session
+    WHERE listed AND session.scope = scope.id AND archived = put_away
+      AND hashtextextended(cwd, 0) = hashtextextended($7 COLLATE "C", 0) AND cwd = $7 AND (updated_at, n) < ($4, $5)
+    ORDER BY updated_at DESC, n DESC LIMIT $6
+) AS found
+WHERE principal = $1 AND ($2::text[] IS NULL OR agent = ANY($2))
+ORDER BY updated_at DESC, n DESC LIMIT $6;
+
+-- name: create_session
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+made AS (
+    INSERT INTO holdfast.session
+        (id, scope, cwd, additional, title, created_at, updated_at, listed, archived, messages, state, node)
+    SELECT $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, me.id FROM me
+    RETURNING n, epoch
+), titled AS (
+    INSERT INTO holdfast.doc (session, words) SELECT n, $13::tsvector FROM made WHERE $13 IS NOT NULL
+)
+SELECT n, epoch FROM made;
+
+-- name: change_session
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+held AS (
+    SELECT session.n, session.title FROM holdfast.session, me
+    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id FOR UPDATE OF session
+), changed AS (
+    UPDATE holdfast.session
+    SET state = coalesce($4, state), title = CASE WHEN $5 THEN $6 ELSE session.title END,
+        archived = coalesce($8, archived), additional = coalesce($9, additional), scope = coalesce($10, scope)
+    FROM held WHERE session.n = held.n
+    RETURNING session.n, $5 AND held.title IS DISTINCT FROM $6 AS is_renamed
+), untitled AS (
+    DELETE FROM holdfast.doc USING changed WHERE is_renamed AND doc.session = changed.n
+), titled AS (
+    INSERT INTO holdfast.doc (session, words) SELECT n, $7::tsvector FROM changed WHERE is_renamed AND $7 IS NOT NULL
+)
+SELECT n FROM changed;
+
+-- name: edit_session
+WITH held AS (
+    SELECT n, title FROM holdfast.session WHERE id = $1 AND state = $2 FOR UPDATE
+), changed AS (
+    UPDATE holdfast.session
+    SET state = $3, title = CASE WHEN $4 THEN $5 ELSE session.title END, archived = coalesce($7, archived)
+    FROM held WHERE session.n = held.n
+    RETURNING session.n, $4 AND held.title IS DISTINCT FROM $5 AS is_renamed
+), untitled AS (
+    DELETE FROM holdfast.doc USING changed WHERE is_renamed AND doc.session = changed.n
+), titled AS (
+    INSERT INTO holdfast.doc (session, words) SELECT n, $6::tsvector FROM changed WHERE is_renamed AND $6 IS NOT NULL
+)
+SELECT n FROM changed;
+
+-- name: hand_over
+WITH held AS (
+    SELECT n FROM holdfast.session WHERE n = $1 AND epoch = $2 AND state = $3 AND lines = $4 AND NOT unsealed FOR UPDATE
+), changed AS (
+    UPDATE holdfast.session
+    SET scope = $5, state = $6, epoch = epoch + 1, node = NULL, lines = session.lines + 1,
+        tail = session.lines + 1, tail_bytes = 0
+    FROM held WHERE session.n = held.n
+    RETURNING session.n
+), added AS (
+    INSERT INTO holdfast.segment (lines, checksum, body) SELECT 1, $7, $8 FROM changed RETURNING id
+), placed AS (
+    INSERT INTO holdfast.history_segment (session, position, segment) SELECT n, $4, added.id FROM changed, added
+), forgotten AS (
+    DELETE FROM holdfast.private USING changed WHERE private.session = changed.n
+)
+SELECT n FROM changed;
+
+-- name: add_session
+WITH made AS (
+    INSERT INTO holdfast.session (id, scope, cwd, additional, title, created_at, updated_at, listed, archived, messages,
+        state, lines, tail, tail_bytes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $13, $14, $15)
+    RETURNING n
+), numbered AS (
+    SELECT nextval('holdfast.segment_id_seq') AS id, part.*
+    FROM made, unnest($16::bigint[], $17::int[], $18::bigint[], $19::bytea[])
+        WITH ORDINALITY AS part (position, lines, checksum, body, number)
+), added AS (
+    INSERT INTO holdfast.segment (id, lines, checksum, body) SELECT id, lines, checksum, body FROM numbered
+), placed AS (
+    INSERT INTO holdfast.history_segment (session, position, segment) SELECT n, position, id FROM made, numbered
+), titled AS (
+    INSERT INTO holdfast.doc (session, words) SELECT n, $12::tsvector FROM made WHERE $12 IS NOT NULL
+), found AS (
+    INSERT INTO holdfast.doc (segment, at, size, words)
+    SELECT numbered.id, text.at, text.size, text.words::tsvector
+    FROM unnest($20::int[], $21::int[], $22::int[], $23::text[])
+        WITH ORDINALITY AS text (number, at, size, words, rank) JOIN numbered USING (number)
+    ORDER BY rank
+)
+SELECT n FROM made;
+
+-- name: lock_deleting
+SELECT pg_advisory_xact_lock(1215261764, 2);
+
+-- name: lock_session
+SELECT n FROM holdfast.session WHERE id = $1 AND epoch = $2 FOR UPDATE;
+
+-- name: delete_session
+WITH gone AS (
+    DELETE FROM holdfast.session
+    WHERE n = $1 AND epoch = $2
+      AND (NOT unsealed OR node IS NULL OR node = $3 OR NOT EXISTS (SELECT FROM holdfast.node WHERE node.id = session.node))
+    RETURNING n
+), mine AS (
+    DELETE FROM holdfast.history_segment USING gone WHERE history_segment.session = gone.n RETURNING segment
+), alone AS (
+    SELECT mine.segment FROM mine
+    WHERE NOT EXISTS (
+        SELECT FROM holdfast.history_segment AS other WHERE other.segment = mine.segment AND other.session <> $1
+    )
+), found AS (
+    DELETE FROM holdfast.doc USING alone WHERE doc.segment = alone.segment
+), titled AS (
+    DELETE FROM holdfast.doc USING gone WHERE doc.session = gone.n
+), emptied AS (
+    DELETE FROM holdfast.segment USING alone WHERE segment.id = alone.segment
+), forgotten AS (
+    DELETE FROM holdfast.private USING gone WHERE private.session = gone.n
+), unsaid AS (
+    DELETE FROM holdfast.turn_log USING gone WHERE turn_log.session = gone.n
+)
+SELECT n FROM gone;
+
+-- name: old_sessions
+SELECT session.id FROM holdfast.session LEFT JOIN holdfast.node ON node.id = session.node
+WHERE updated_at < $1 AND coalesce(node.expires_at < clock_timestamp(), true) ORDER BY updated_at;
+
+
+-- Claims
+
+-- name: take_session
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+taken AS (
+    UPDATE holdfast.session SET epoch = epoch + 1, node = me.id FROM me
+    WHERE session.n = $2 AND epoch = $3
+      AND (NOT unsealed OR session.node IS NULL OR session.node = me.id
+           OR NOT EXISTS (SELECT FROM holdfast.node WHERE node.id = session.node))
+    RETURNING epoch
+)
+SELECT EXISTS (SELECT FROM me) AS is_mine, (SELECT epoch FROM taken) AS epoch;
+
+-- name: release_session
+UPDATE holdfast.session SET node = NULL WHERE id = $1 AND epoch = $2 AND node = $3;
+
+-- name: is_held
+SELECT turn, unsealed, lines FROM holdfast.session, holdfast.node
+WHERE session.id = $2 AND epoch = $3 AND session.node = $1 AND node.id = $1;
+
+
+-- Turns
+
+-- name: begin_turn
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+held AS (
+    SELECT session.n, session.title FROM holdfast.session, me
+    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND NOT unsealed AND session.turn = $11 - 1
+    FOR UPDATE OF session
+), begun AS (
+    UPDATE holdfast.session
+    SET turn = $11, unsealed = true, listed = listed OR $12,
+        updated_at = CASE WHEN $12 THEN greatest(updated_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+            ELSE updated_at END,
+        state = coalesce($4, state), title = CASE WHEN $5 THEN $6 ELSE session.title END,
+        archived = coalesce($8, archived), additional = coalesce($9, additional), scope = coalesce($10, scope)
+    FROM held WHERE session.n = held.n
+    RETURNING session.n, $5 AND held.title IS DISTINCT FROM $6 AS is_renamed
+), accepted AS (
+    INSERT INTO holdfast.turn_log (session, turn, seq, lines) SELECT n, $11, 0, $13 FROM begun
+), untitled AS (
+    DELETE FROM holdfast.doc USING begun WHERE is_renamed AND doc.session = begun.n
+), titled AS (
+    INSERT INTO holdfast.doc (session, words) SELECT n, $7::tsvector FROM begun WHERE is_renamed AND $7 IS NOT NULL
+)
+SELECT n FROM begun;
+
+-- name: flush
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+said AS (
+    SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bytea[])
+        AS said (session, epoch, turn, seq, lines)
+), kept AS (
+    INSERT INTO holdfast.turn_log (session, turn, seq, lines)
+    SELECT said.session, said.turn, said.seq, said.lines
+    FROM me, said JOIN holdfast.session ON session.n = said.session AND session.epoch = said.epoch
+    WHERE session.turn = said.turn AND session.unsealed AND session.node = me.id
+    ON CONFLICT (session, turn, seq) DO UPDATE SET lines = EXCLUDED.lines
+    RETURNING session
+)
+SELECT EXISTS (SELECT FROM me) AS is_mine,
+    ARRAY(SELECT session FROM said WHERE session NOT IN (SELECT kept.session FROM kept)) AS lost;
+
+-- name: seal_turn
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+held AS (
+    SELECT session.n, session.title FROM holdfast.session, me
+    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND session.lines = $11 FOR UPDATE OF session
+), sealed AS (
+    UPDATE holdfast.session
+    SET unsealed = false, messages = messages + $12, lines = $13, tail = $14, tail_bytes = $15,
+        updated_at = CASE WHEN $16 THEN greatest(updated_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+            ELSE updated_at END,
+        state = coalesce($4, state), title = CASE WHEN $5 THEN $6 ELSE session.title END,
+        archived = coalesce($8, archived), additional = coalesce($9, additional), scope = coalesce($10, scope)
+    FROM held WHERE session.n = held.n
+    RETURNING session.n, session.turn, $5 AND held.title IS DISTINCT FROM $6 AS is_renamed
+), numbered AS (
+    SELECT nextval('holdfast.segment_id_seq') AS id, part.*
+    FROM sealed, unnest($17::bigint[], $18::int[], $19::bigint[], $20::bytea[])
+        WITH ORDINALITY AS part (position, lines, checksum, body, number)
+), added AS (
+    INSERT INTO holdfast.segment (id, lines, checksum, body) SELECT id, lines, checksum, body FROM numbered
+), placed AS (
+    INSERT INTO holdfast.history_segment (session, position, segment) SELECT n, position, id FROM sealed, numbered
+), untitled AS (
+    DELETE FROM holdfast.doc USING sealed WHERE is_renamed AND doc.session = sealed.n
+), titled AS (
+    INSERT INTO holdfast.doc (session, words) SELECT n, $7::tsvector FROM sealed WHERE is_renamed AND $7 IS NOT NULL
+), found AS (
+    INSERT INTO holdfast.doc (segment, at, size, words)
+    SELECT numbered.id, text.at, text.size, text.words::tsvector
+    FROM unnest($21::int[], $22::int[], $23::int[], $24::text[])
+        WITH ORDINALITY AS text (number, at, size, words, rank) JOIN numbered USING (number)
+    ORDER BY rank
+), kept AS (
+    INSERT INTO holdfast.private (session, start, position, data)
+    SELECT n, $11, $13, entry.data FROM sealed, unnest($25::bytea[]) WITH ORDINALITY AS entry (data, rank) ORDER BY rank
+), emptied AS (
+    DELETE FROM holdfast.turn_log USING sealed WHERE turn_log.session = sealed.n AND turn_log.turn <= sealed.turn
+)
+SELECT n FROM sealed;
+
+-- name: read_tail
+SELECT position, segment.id AS segment, segment.lines, checksum, body
+FROM holdfast.history_segment JOIN holdfast.segment ON segment.id = history_segment.segment
+WHERE session = $1 AND position >= $2 ORDER BY position;
+
+-- name: merge_tail
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+held AS (
+    SELECT session.n FROM holdfast.session, me
+    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND session.lines = $4 AND session.tail = $5
+    FOR UPDATE OF session
+), ended AS (
+    UPDATE holdfast.session SET tail = session.lines, tail_bytes = 0 FROM held WHERE session.n = held.n RETURNING session.n
+), merged AS (
+    UPDATE holdfast.segment SET body = $7, checksum = $8, lines = $9 FROM ended WHERE segment.id = $6
+), moved AS (
+    UPDATE holdfast.doc SET segment = $6, at = doc.at + small.at
+    FROM ended, unnest($10::bigint[], $11::int[]) AS small (segment, at) WHERE doc.segment = small.segment
+), cut AS (
+    DELETE FROM holdfast.history_segment USING ended WHERE history_segment.session = ended.n AND position > $5
+), emptied AS (
+    DELETE FROM holdfast.segment USING ended WHERE segment.id = ANY($10)
+)
+SELECT n FROM ended;
+
+
+-- Histories
+
+-- name: read_history
+SELECT position, segment, lines, checksum, body FROM (
+    SELECT position, segment.id AS segment, segment.lines, checksum, body,
+        sum(octet_length(body)) OVER (ORDER BY position) - octet_length(body) AS before
+    FROM (
+        SELECT position, segment FROM holdfast.history_segment
+        WHERE session = $1 AND position >= coalesce(
+            (SELECT max(position) FROM holdfast.history_segment WHERE session = $1 AND position <= $2), 0
+        )
+        ORDER BY position LIMIT 32
+    ) AS part JOIN holdfast.segment ON segment.id = part.segment
+) AS measured
+WHERE before < $3 ORDER BY position;
+
+-- name: fork_session
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+held AS (
+    SELECT session.n FROM holdfast.session, me
+    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND session.lines = $4 FOR UPDATE OF session
+), source AS (
+    -- From now on its tail is shared.
+    UPDATE holdfast.session SET tail = session.lines, tail_bytes = 0 FROM held WHERE session.n = held.n RETURNING session.n
+), made AS (
+    INSERT INTO holdfast.session (id, scope, cwd, additional, title, created_at, updated_at, listed, archived, messages,
+        state, node, lines, tail, tail_bytes)
+    SELECT $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $1, $17, $18, $19 FROM source
+    RETURNING n
+), shared AS (
+    INSERT INTO holdfast.history_segment (session, position, segment)
+    SELECT made.n, position, segment FROM made, source, holdfast.history_segment AS theirs
+    WHERE theirs.session = source.n AND position < $20
+), numbered AS (
+    SELECT nextval('holdfast.segment_id_seq') AS id, part.*
+    FROM made, unnest($21::bigint[], $22::int[], $23::bigint[], $24::bytea[])
+        WITH ORDINALITY AS part (position, lines, checksum, body, number)
+), added AS (
+    INSERT INTO holdfast.segment (id, lines, checksum, body) SELECT id, lines, checksum, body FROM numbered
+), placed AS (
+    INSERT INTO holdfast.history_segment (session, position, segment) SELECT n, position, id FROM made, numbered
+), titled AS (
+    INSERT INTO holdfast.doc (session, words) SELECT n, $16::tsvector FROM made WHERE $16 IS NOT NULL
+), found AS (
+    INSERT INTO holdfast.doc (segment, at, size, words)
+    SELECT numbered.id, text.at, text.size, text.words::tsvector
+    FROM unnest($25::int[], $26::int[], $27::int[], $28::text[])
+        WITH ORDINALITY AS text (number, at, size, words, rank) JOIN numbered USING (number)
+    ORDER BY rank
+), remembered AS (
+    INSERT INTO holdfast.private (session, start, position, data)
+    SELECT made.n, start, position, data FROM made, source, holdfast.private AS theirs
+    WHERE $29 AND theirs.session = source.n AND position <= $30 ORDER BY position, theirs.id
+)
+SELECT made.n,
+    EXISTS (SELECT FROM holdfast.private WHERE session = $2 AND start < $30 AND position > $30) AS cuts_private
+FROM made;
+
+-- name: read_private
+SELECT data FROM holdfast.private WHERE session = $1 ORDER BY position, id;
+
+
+-- Search
+
+-- name: newest_doc
+SELECT coalesce(max(id), 0) FROM holdfast.doc;
+
+-- name: walk_words
+SELECT id, segment, at, size, session FROM holdfast.doc
+WHERE id > $1 AND id <= $2 AND words @@ $3::tsquery ORDER BY id DESC LIMIT $4;
+
+-- name: find_words
+SELECT id, segment, at, size, session FROM holdfast.doc
+WHERE id <= $1 AND words @@ $2::tsquery ORDER BY id + 0 DESC LIMIT $3;
+
+-- name: find_words_of_sessions
+WITH mine AS MATERIALIZED (
+    SELECT n FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope
+    WHERE listed AND principal = $4 AND ($5::text[] IS NULL OR agent = ANY($5)) AND ($6::text IS NULL OR cwd = $6)
+), place AS MATERIALIZED (
+    SELECT DISTINCT segment FROM holdfast.history_segment WHERE session IN (SELECT n FROM mine)
+)
+SELECT id, segment, at, size, session FROM holdfast.doc
+WHERE id <= $1 AND words @@ $2::tsquery
+  AND (segment IN (SELECT segment FROM place) OR session IN (SELECT n FROM mine))
+ORDER BY id + 0 DESC LIMIT $3;
+
+-- name: sessions_of_docs
+SELECT DISTINCT ON (found.doc) found.doc, n, session.id, cwd, additional, title, created_at, updated_at, archived,
+    messages, principal, agent
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS found (doc, segment, session)
+LEFT JOIN holdfast.history_segment ON history_segment.segment = found.segment
+JOIN holdfast.session ON session.n = coalesce(found.session, history_segment.session)
+JOIN holdfast.scope ON scope.id = session.scope
+WHERE principal = $4 AND ($5::text[] IS NULL OR agent = ANY($5)) AND ($6::text IS NULL OR cwd = $6)
+ORDER BY found.doc, n;
+
+-- name: excerpts
+SELECT found.doc, substring(body FROM found.at + 1 FOR found.size) AS body
+FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[]) AS found (doc, segment, at, size)
+JOIN holdfast.segment ON segment.id = found.segment;
+
+
+-- Counting
+
+-- name: sum_sessions
+SELECT count(*) FILTER (WHERE listed) AS sessions, count(*) FILTER (WHERE listed AND archived) AS archived,
+    count(*) FILTER (WHERE NOT listed) AS blank, coalesce(sum(messages) FILTER (WHERE listed), 0)::bigint AS messages,
+    min(created_at) FILTER (WHERE listed) AS oldest, max(updated_at) FILTER (WHERE listed) AS newest
+FROM holdfast.session;
+
+-- name: sum_segments
+SELECT coalesce(sum(lines), 0)::bigint AS lines, coalesce(sum(octet_length(body)), 0)::bigint AS bytes
+FROM holdfast.segment;
+
+-- name: count_docs
+SELECT count(*) FROM holdfast.doc;
+
+-- name: busiest_directories
+SELECT cwd, count(*) AS sessions, sum(messages)::bigint AS messages, max(updated_at) AS updated_at
+FROM holdfast.session WHERE listed AND NOT archived GROUP BY cwd ORDER BY sessions DESC, cwd LIMIT $1;
+
+-- name: size
+SELECT sum(pg_total_relation_size(c.oid))::bigint AS used,
+    coalesce(sum(pg_total_relation_size(c.oid) * n_dead_tup / greatest(n_live_tup + n_dead_tup, 1)), 0)::bigint AS free
+FROM pg_class AS c JOIN pg_namespace ON pg_namespace.oid = relnamespace
+LEFT JOIN pg_stat_all_tables AS stat ON stat.relid = c.oid
+WHERE nspname = 'holdfast' AND relkind = 'r';
+
+
+-- Examining
+
+-- name: server_settings
+SELECT name, setting FROM pg_settings
+WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'data_checksums', 'server_version');
+
+-- name: lost_references
+SELECT (SELECT count(*) FROM holdfast.session WHERE NOT EXISTS (SELECT FROM holdfast.scope WHERE scope.id = session.scope))
+    + (SELECT count(*) FROM holdfast.history_segment AS part
+       WHERE NOT EXISTS (SELECT FROM holdfast.session WHERE n = part.session))
+    + (SELECT count(*) FROM holdfast.history_segment AS part
+       WHERE NOT EXISTS (SELECT FROM holdfast.segment WHERE segment.id = part.segment))
+    + (SELECT count(*) FROM holdfast.private WHERE NOT EXISTS (SELECT FROM holdfast.session WHERE n = private.session));
+
+-- name: miscounted_sessions
+SELECT session.id FROM holdfast.session LEFT JOIN (
+    SELECT session AS n, sum(segment.lines) AS lines
+    FROM holdfast.history_segment JOIN holdfast.segment ON segment.id = history_segment.segment GROUP BY session
+) AS counted USING (n)
+WHERE session.lines <> coalesce(counted.lines, 0) LIMIT $1;
+
+-- name: count_unused_segments
+SELECT count(*) FROM holdfast.segment
+WHERE NOT EXISTS (SELECT FROM holdfast.history_segment WHERE history_segment.segment = segment.id);
+
+-- name: some_segments
+SELECT id, lines, checksum, body FROM holdfast.segment WHERE id > $1 ORDER BY id LIMIT 64;
+
+-- name: place_of_segment
+SELECT session.id, position FROM holdfast.history_segment JOIN holdfast.session ON n = history_segment.session
+WHERE segment = $1 ORDER BY n LIMIT 1;
+
+-- name: lost_docs
+SELECT count(*) FROM holdfast.doc
+WHERE NOT EXISTS (
+        SELECT FROM holdfast.segment WHERE segment.id = doc.segment AND doc.at + doc.size <= octet_length(body)
+    )
+  AND NOT EXISTS (SELECT FROM holdfast.session WHERE n = doc.session AND title IS NOT NULL);
+
+-- name: untitled_docs
+SELECT count(*) FROM holdfast.session
+WHERE title IS NOT NULL AND title <> '""' AND NOT EXISTS (SELECT FROM holdfast.doc WHERE doc.session = session.n);
+
+-- name: every_history
+SELECT session, segment FROM holdfast.history_segment ORDER BY session, position;
+
+-- name: get_segment
+SELECT lines, checksum, body FROM holdfast.segment WHERE id = $1;
+
+-- name: segment_texts
+SELECT at, words::text AS words FROM holdfast.doc WHERE segment = $1;
+
+-- name: replace_texts
+WITH gone AS (DELETE FROM holdfast.doc WHERE segment = $1)
+INSERT INTO holdfast.doc (segment, at, size, words)
+SELECT $1, text.at, text.size, text.words::tsvector
+FROM unnest($2::int[], $3::int[], $4::text[]) WITH ORDINALITY AS text (at, size, words, rank) ORDER BY rank;
+
+-- name: every_title
+SELECT n, title, principal FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope WHERE title IS NOT NULL;
+
+-- name: replace_title
+WITH gone AS (DELETE FROM holdfast.doc WHERE session = $1)
+INSERT INTO holdfast.doc (session, words) SELECT $1, $2::tsvector WHERE $2 IS NOT NULL;
+
+-- name: delete_lost_docs
+DELETE FROM holdfast.doc
+WHERE NOT EXISTS (
+        SELECT FROM holdfast.segment WHERE segment.id = doc.segment AND doc.at + doc.size <= octet_length(body)
+    )
+  AND NOT EXISTS (SELECT FROM holdfast.session WHERE n = doc.session AND title IS NOT NULL);
+
+-- name: unsealed_turns
+SELECT session.id, node.name AS node_name, coalesce(node.expires_at >= clock_timestamp(), false) AS is_alive
+FROM holdfast.session LEFT JOIN holdfast.node ON node.id = session.node WHERE unsealed;
+
+-- name: count_left_over
+SELECT count(*) FROM holdfast.turn_log
+WHERE NOT EXISTS (
+    SELECT FROM holdfast.session WHERE n = turn_log.session AND turn_log.turn >= session.turn AND unsealed
+);
+
+-- name: delete_left_over
+DELETE FROM holdfast.turn_log
+WHERE NOT EXISTS (
+    SELECT FROM holdfast.session WHERE n = turn_log.session AND turn_log.turn >= session.turn AND unsealed
+);
