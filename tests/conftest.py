@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import postgres
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -23,6 +25,10 @@ settings.load_profile("holdfast")
 
 TICKS = 10
 """A task that was cancelled or told to end has this many loop ticks to be gone."""
+
+
+def pytest_configure() -> None:
+    postgres.mark_run()
 
 
 @pytest.hookimpl(tryfirst=True)

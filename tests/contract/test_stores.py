@@ -325,11 +325,11 @@ async def test_vacuum_gives_back_space_and_changes_nothing_else(place: Place) ->
 
 
 @pytest.mark.requirement("B14")
-async def test_what_was_deleted_takes_no_space_after_a_vacuum(lasting: Place) -> None:
-    async with lasting.open() as store:
+async def test_what_was_deleted_takes_no_space_after_a_vacuum(in_file: Place) -> None:
+    async with in_file.open() as store:
         kept = await talked(store, CWD, "kept")
         await store.vacuum()
-        before = Path(lasting.path).stat().st_size  # noqa: ASYNC240
+        before = Path(in_file.path).stat().st_size  # noqa: ASYNC240
         gone = await talked(store, CWD, *[f"gone {n} {'x' * 1_000}" for n in range(1_000)], title="gone")
         fork = (
             await store.fork(gone, info(title="gone", messages=1), SessionState(), up_to=None, lines=[message("x")])
@@ -337,7 +337,7 @@ async def test_what_was_deleted_takes_no_space_after_a_vacuum(lasting: Place) ->
         await store.delete(gone.session)
         await store.delete(fork.session)
         await store.vacuum()
-        assert Path(lasting.path).stat().st_size <= before + 16_384  # noqa: ASYNC240
+        assert Path(in_file.path).stat().st_size <= before + 16_384  # noqa: ASYNC240
         assert len(await history(store, kept.session)) == 1
 
 

@@ -115,12 +115,12 @@ async def test_archived_sessions_are_listed_as_they_are_asked_for(place: Place) 
 
 
 @pytest.mark.parametrize("cwd", [None, "/x"])
-def test_a_page_is_read_from_an_index_alone_whatever_the_number_of_sessions(lasting: Place, cwd: str | None) -> None:
-    Path(lasting.path).parent.mkdir()
+def test_a_page_is_read_from_an_index_alone_whatever_the_number_of_sessions(in_file: Place, cwd: str | None) -> None:
+    Path(in_file.path).parent.mkdir()
     name = "list_in_scope" if cwd is None else "list_in_directory"
     bindings = {"scope": 1, "archived": 0, "cwd": cwd, "updated_at": 1, "n": 1, "limit": 1}
-    Database(lasting.path).close()
-    with closing(apsw.Connection(lasting.path)) as db:
+    Database(in_file.path).close()
+    with closing(apsw.Connection(in_file.path)) as db:
         plan = [str(step[3]) for step in db.execute(f"EXPLAIN QUERY PLAN {queries()[name]}", bindings)]  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     assert len(plan) == 1 and "COVERING INDEX" in plan[0], plan
 

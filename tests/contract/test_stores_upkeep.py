@@ -16,9 +16,11 @@ from tests.support.stores import (
     CWD,
     NOTHING,
     bodies,
+    died,
     history,
     hits,
     info,
+    keep,
     lines,
     logged,
     message,
@@ -95,7 +97,7 @@ async def test_whoever_looks_sees_the_turn_that_runs_and_disturbs_nobody(place: 
         claim = await talked(store, CWD, "before")
         assert (await store.snapshot(claim.session)).unsealed is None
         log = await store.begin(claim, asked := prompt("question"), NOTHING)
-        log.append(logged(said := message("half an answer")) + b"\n")
+        await keep(log, said := message("half an answer"))
         record, unsealed = await store.snapshot(claim.session)
         assert record == await store.get(claim.session)
         assert unsealed is not None and unsealed.running_in is not None
@@ -114,6 +116,7 @@ async def test_whoever_looks_sees_what_a_turn_had_said_that_broke_and_leaves_it_
             await other.do("append", session, "half")
             _, running = await store.snapshot(session)
             assert running is not None and str(other.pid) in (running.running_in or "")
+        await died(store, session)
         for _ in range(2):
             _, broken = await store.snapshot(session)
             assert broken is not None and broken.running_in is None
@@ -203,12 +206,12 @@ async def test_the_space_of_what_was_deleted_can_be_given_back(place: Place) -> 
         await store.release(claim)
         await store.delete(claim.session)
         before = await store.size()
-        assert before.free > 1_000_000
+        assert before.free > 1_000_000 or place.is_postgres, "a server counts when it has the time"
         await store.vacuum()
         after = await store.size()
-        assert after.free < 100_000
+        assert after.free < 100_000 or place.is_postgres
         assert after.used < before.used - 1_000_000
-        assert await store.stats() == msgspec.structs.replace(await store.stats(), size=after)
+        assert place.is_postgres or await store.stats() == msgspec.structs.replace(await store.stats(), size=after)
 
 
 async def test_whoever_waits_no_longer_for_a_long_piece_of_work_stops_it(lasting: Place) -> None:
@@ -237,8 +240,8 @@ async def test_a_store_that_is_well_is_found_to_be_well(place: Place) -> None:
         assert {finding.level for finding in (await findings(store)).values()} == {"ok"}
 
 
-async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_anew(lasting: Place) -> None:
-    async with lasting.open() as store:
+async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_anew(in_file: Place) -> None:
+    async with in_file.open() as store:
         claim = await new(store, title="green title")
         long: Update = {"sessionUpdate": "agent_message", "messageId": "long", "content": []}
         chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "long"}
@@ -261,8 +264,8 @@ async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_a
         ("UPDATE words_data SET block = x'00' WHERE id > 10",),
         ("DELETE FROM words_data", "DELETE FROM words_idx"),
     ):
-        spoil(lasting, *wrong)
-        async with lasting.open() as store:
+        spoil(in_file, *wrong)
+        async with in_file.open() as store:
             found = await findings(store)
             assert found["search index"].repair == "words", wrong
             assert [finding.about for finding in found.values() if finding.level != "ok"] == ["search index"], wrong
@@ -271,26 +274,26 @@ async def test_words_that_are_missing_too_many_or_damaged_are_noticed_and_made_a
             assert {hit.text for hit in await store.search("part", ALL, cwd=None, limit=9)} == {expected[3]}
 
 
-async def test_rights_that_others_should_not_have_are_noticed_and_taken_away(lasting: Place) -> None:
-    async with lasting.open() as store:
+async def test_rights_that_others_should_not_have_are_noticed_and_taken_away(in_file: Place) -> None:
+    async with in_file.open() as store:
         await talked(store)
-        set_modes(lasting, 0o644, 0o755)
+        set_modes(in_file, 0o644, 0o755)
         found = (await findings(store))["permissions"]
-        assert found.level == "problem" and lasting.path in found.says
+        assert found.level == "problem" and in_file.path in found.says
         assert await repaired(store) == []
-        assert modes(lasting) == [0o600, 0o700]
+        assert modes(in_file) == [0o600, 0o700]
 
 
-async def test_logs_that_were_left_over_are_noticed_and_removed_and_no_others(lasting: Place) -> None:
-    async with lasting.open() as store:
+async def test_logs_that_were_left_over_are_noticed_and_removed_and_no_others(in_file: Place) -> None:
+    async with in_file.open() as store:
         claim = await talked(store)
         log = await store.begin(claim, prompt("q"), NOTHING)
-        running = lasting.beside("turns")
+        running = in_file.beside("turns")
         for name in ("1-1.jsonl", "99-3.jsonl"):
             (running[0].parent / name).write_text("{}\n")
         assert "2 were left over" in (await findings(store))["turn logs"].says
         assert await repaired(store) == []
-        assert lasting.beside("turns") == running
+        assert in_file.beside("turns") == running
         log.append(b"{}\n")
 
 
@@ -302,30 +305,31 @@ async def test_turns_that_broke_and_processes_at_work_are_told(lasting: Place) -
             found = await findings(store)
             assert found["turns"].says == "1 running"
             assert f"process {other.pid} " in found["processes"].says
+        await died(store, session)
         found = await findings(store)
         assert found["turns"].level == "note" and session in found["turns"].says
         assert "1 sessions were last used by processes that died" in found["processes"].says
         assert (await store.snapshot(session)).unsealed is not None
 
 
-async def test_parts_of_histories_that_are_missing_or_belong_to_nobody_are_noticed(lasting: Place) -> None:
-    async with lasting.open() as store:
+async def test_parts_of_histories_that_are_missing_or_belong_to_nobody_are_noticed(in_file: Place) -> None:
+    async with in_file.open() as store:
         claim = await talked(store)
         await talked(store, CWD, "x")
-    spoil(lasting, "DELETE FROM history_segment WHERE session = 2")
-    async with lasting.open() as store:
+    spoil(in_file, "DELETE FROM history_segment WHERE session = 2")
+    async with in_file.open() as store:
         found = (await findings(store))["histories"]
         assert found.level == "problem" and claim.session not in found.says
         assert await repaired(store) == ["histories"]
 
 
-async def test_a_damaged_page_is_noticed_and_nothing_is_done_to_it(lasting: Place) -> None:
-    async with lasting.open() as store:
+async def test_a_damaged_page_is_noticed_and_nothing_is_done_to_it(in_file: Place) -> None:
+    async with in_file.open() as store:
         for _ in range(50):
             await talked(store, CWD, "x" * 3_000)
         await store.vacuum()
-    spoil_pages(lasting, "segment")
-    async with lasting.open() as store:
+    spoil_pages(in_file, "segment")
+    async with in_file.open() as store:
         found = await findings(store)
         assert {"problem"} <= {finding.level for finding in found.values()}
         assert found["database" if "database" in found else "integrity"].level == "problem"

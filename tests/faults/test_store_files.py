@@ -143,8 +143,8 @@ async def test_a_store_may_be_named_by_an_address(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("postgresql://localhost/holdfast", "PostgreSQL yet"),
-        ("postgres://localhost/holdfast", "PostgreSQL yet"),
+        ("postgresql://localhost/holdfast?lease=soon", "number of seconds"),
+        ("postgres://localhost/holdfast?prepare=maybe", "yes or no"),
         ("mysql://localhost/x", "mysql:// is no address"),
         ("https://example.org/x", "https:// is no address"),
         ("sqlite://", "names no file"),

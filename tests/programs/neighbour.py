@@ -35,7 +35,9 @@ class Neighbour:
             case "begin":
                 self._logs[session] = await self._store.begin(self._claims[session], [said(text)], Changes())
             case "append":
-                self._logs[session].append(said(text) + b"\n")
+                kept = self._logs[session].append(said(text) + b"\n")
+                if kept is not None:
+                    await kept
             case "sync":
                 await self._logs[session].sync()
             case "seal":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,12 @@ NOBODY = 65534
 PATIENCE = 60.0
 ROOM = 1 << 30
 """With so much shared memory the data are kept there: a sync costs nothing then."""
+
+LEASE = 2.0
+"""So long tests wait for a node that was killed."""
+
+OURS = re.compile(r"[?&](lease|prepare)=[^&]*")
+"""What in the address of a store is ours, not the driver's."""
 
 SETTINGS = {
     "listen_addresses": "''",
@@ -209,11 +216,15 @@ def _is_alive(process: int) -> bool:
 
 # Databases
 
+_made: set[str] = set()
+
 
 def database(name: str) -> str:
     """Return the address of a database of the server, made where there is none."""
     address = server()
-    _in_thread(lambda: _create_database(address, name))
+    if name not in _made:
+        _in_thread(lambda: _create_database(address, name))
+        _made.add(name)
     return with_database(address, name)
 
 
@@ -224,7 +235,7 @@ def with_database(address: str, name: str) -> str:
 
 async def run_sql(address: str, *statements: str) -> list[Any]:
     """Run statements; return the rows of the last."""
-    connection = await asyncpg.connect(address)
+    connection = await asyncpg.connect(OURS.sub("", address))
     try:
         rows: list[Any] = []
         for statement in statements:
@@ -272,7 +283,7 @@ def empty_database() -> str:
     run = os.environ.get(RUN, str(os.getpid()))
     address = database(f"holdfast_test_{run}_{worker}")
     run_sql_now(address, _EMPTY)
-    return address
+    return f"{address}&lease={LEASE:g}" if "?" in address else f"{address}?lease={LEASE:g}"
 
 
 def blank_database(name: str) -> str:
@@ -281,6 +292,7 @@ def blank_database(name: str) -> str:
     run = os.environ.get(RUN, str(os.getpid()))
     name = f"holdfast_{name}_{run}_{worker}"
     run_sql_now(server(), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    _made.discard(name)
     return database(name)
 
 

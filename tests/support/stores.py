@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ import msgspec
 from holdfast.format import Line, fold, lines_of, updates_in
 from holdfast.model import UNBOUND, Scope, SessionInfo, SessionState, new_session_id
 from holdfast.store import Changes, open_store
+from holdfast.store.postgres.database import queries
+from tests.support.postgres import run_sql_now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from holdfast.model import ArchiveFilter
-    from holdfast.store import Claim, SessionStore, Store
+    from holdfast.store import Claim, SessionStore, Store, TurnLog
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
@@ -56,8 +59,16 @@ class Place:
             if self.lasts:
                 self._check_references()
 
+    @property
+    def is_postgres(self) -> bool:
+        return self.path.startswith("postgresql:")
+
     def _check_references(self) -> None:
         """Make sure that nothing in the database is about something that is not there."""
+        if self.is_postgres:
+            ((lost,),) = run_sql_now(self.path, queries()["lost_references"])
+            assert lost == 0
+            return
         with closing(apsw.Connection(self.path)) as db, suppress(apsw.Error):  # it may be a damaged one
             assert db.pragma("foreign_key_check") is None
 
@@ -134,6 +145,23 @@ async def hits(
 ) -> list[str]:
     """Search; give the texts that were found, in order."""
     return [hit.text for hit in await store.search(words, scope, cwd=cwd, limit=limit)]
+
+
+async def keep(log: TurnLog, *said: Line) -> None:
+    """Append to a log, and wait until it is kept."""
+    kept = log.append(b"".join(logged(line) + b"\n" for line in said))
+    if kept is not None:
+        await kept
+
+
+async def died(store: SessionStore, session: str) -> None:
+    """Wait until a process whose turn was running is known to be dead: on one machine at once, else by its lease."""
+    async with asyncio.timeout(60):
+        while True:
+            unsealed = (await store.snapshot(session)).unsealed
+            if unsealed is None or unsealed.running_in is None:
+                return
+            await asyncio.sleep(0.05)
 
 
 def prompt(*said: str) -> Sequence[bytes]:

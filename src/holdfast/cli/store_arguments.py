@@ -32,8 +32,8 @@ SHORT = 10
 store_option = click.option(
     "--store",
     "place",
-    metavar="FILE",
-    help="Where sessions are kept (default: $HOLDFAST_STORE, or your data directory).",
+    metavar="ADDRESS",
+    help="Where sessions are kept: a file, or postgresql://… (default: $HOLDFAST_STORE, or your data directory).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 session_argument = click.argument("session", shell_complete=complete_sessions)
@@ -78,9 +78,12 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 def is_there(place: str | None) -> bool:
     """Return whether there is a store. Raises `UsageError` if there is none where the user said there is."""
     from holdfast.errors import UsageError  # noqa: PLC0415
-    from holdfast.store import default_address, file_of  # noqa: PLC0415
+    from holdfast.store import default_address, file_of, is_postgres  # noqa: PLC0415
 
-    path = file_of(place or default_address())
+    address = place or default_address()
+    if is_postgres(address):
+        return True
+    path = file_of(address)
     if path is None or path.exists():
         return True
     if place or os.environ.get("HOLDFAST_STORE"):

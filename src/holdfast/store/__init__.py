@@ -1,10 +1,11 @@
 """Where sessions are kept: the ports, and nothing about how.
 
 A store keeps sessions whole and in order through crashes, lets several processes share them with one writer a session,
-and finds them again. `open_store` opens the one an address names; `holdfast.store.sqlite` is the one there is.
+and finds them again. `open_store` opens the one an address names: that in `holdfast.store.sqlite` is for one
+machine, that in `holdfast.store.postgres` for many.
 """
 
-from holdfast.store.address import default_address, file_of, open_store
+from holdfast.store.address import default_address, file_of, is_postgres, open_store
 from holdfast.store.port import (
     Changes,
     Claim,
@@ -44,5 +45,6 @@ __all__ = [
     "UnsealedTurn",
     "default_address",
     "file_of",
+    "is_postgres",
     "open_store",
 ]

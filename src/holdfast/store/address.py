@@ -1,4 +1,4 @@
-"""Which store an address names: a path, ``:memory:``, ``sqlite:///path``; and the one that is used by default."""
+"""Which store an address names: a path, ``:memory:``, ``sqlite:///path``, ``postgresql://…``; and the default one."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ def file_of(address: str) -> Path | None:
         case "sqlite":
             return _file_of_url(address, address[scheme.end() :])
         case "postgresql" | "postgres":
-            raise UsageError("Holdfast cannot keep sessions in PostgreSQL yet; name a file instead")
+            raise UsageError("A PostgreSQL database is no file; name a file for this")
         case other:
-            raise UsageError(f"{other}:// is no address of a session store; name a file, or sqlite:///path/to/file")
+            raise UsageError(
+                f"{other}:// is no address of a session store; name a file, sqlite:///path/to/file, or postgresql://…"
+            )
 
 
 def _file_of_url(address: str, rest: str) -> Path | None:
@@ -59,9 +61,27 @@ def _file_of_url(address: str, rest: str) -> Path | None:
     return Path(path[1:] if re.match(r"/[A-Za-z]:[/\\]", path) else path)  # a drive of Windows
 
 
+def is_postgres(address: str) -> bool:
+    """Return whether an address names a PostgreSQL database."""
+    return address.lower().startswith(("postgresql://", "postgres://"))
+
+
 async def open_store(address: str | None = None) -> SessionStore:
     """Open the store at an address, or make it where there is none. One in memory is gone when it is closed."""
-    file = file_of(address or default_address())
+    address = address or default_address()
+    if is_postgres(address):
+        return await _open_postgres(address)
+    file = file_of(address)
     from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415  (whoever never stores never loads it)
 
     return await SqliteStore.open(MEMORY if file is None else str(file))
+
+
+async def _open_postgres(address: str) -> SessionStore:
+    try:
+        from holdfast.store.postgres import PostgresStore  # noqa: PLC0415
+    except ModuleNotFoundError as e:
+        if e.name != "asyncpg":
+            raise
+        raise UsageError("For PostgreSQL install what speaks to it: pip install 'holdfast[postgres]'") from None
+    return await PostgresStore.open(address)

@@ -105,7 +105,7 @@ FROM holdfast.scope CROSS JOIN unnest($3::boolean[]) AS put_away CROSS JOIN LATE
     SELECT n, id, cwd, additional, title, created_at, updated_at, archived, messages
     FROM holdfast.session
     WHERE listed AND session.scope = scope.id AND archived = put_away
-      AND hashtextextended(cwd, 0) = hashtextextended($7 COLLATE "C", 0) AND cwd = $7 AND (updated_at, n) < ($4, $5)
+      AND hashtextextended(cwd, 0) = hashtextextended($7::text COLLATE "C", 0) AND cwd = $7 AND (updated_at, n) < ($4, $5)
     ORDER BY updated_at DESC, n DESC LIMIT $6
 ) AS found
 WHERE principal = $1 AND ($2::text[] IS NULL OR agent = ANY($2))
@@ -489,9 +489,13 @@ FROM holdfast.session WHERE listed AND NOT archived GROUP BY cwd ORDER BY sessio
 
 -- name: size
 SELECT sum(pg_total_relation_size(c.oid))::bigint AS used,
-    coalesce(sum(pg_total_relation_size(c.oid) * n_dead_tup / greatest(n_live_tup + n_dead_tup, 1)), 0)::bigint AS free
+    coalesce(sum(
+        pg_relation_size(c.oid) * stat.n_dead_tup / greatest(stat.n_live_tup + stat.n_dead_tup, 1)
+        + pg_relation_size(nullif(c.reltoastrelid, 0)) * long.n_dead_tup / greatest(long.n_live_tup + long.n_dead_tup, 1)
+    ), 0)::bigint AS free
 FROM pg_class AS c JOIN pg_namespace ON pg_namespace.oid = relnamespace
 LEFT JOIN pg_stat_all_tables AS stat ON stat.relid = c.oid
+LEFT JOIN pg_stat_all_tables AS long ON long.relid = c.reltoastrelid
 WHERE nspname = 'holdfast' AND relkind = 'r';
 
 
@@ -538,27 +542,37 @@ WHERE NOT EXISTS (
 SELECT count(*) FROM holdfast.session
 WHERE title IS NOT NULL AND title <> '""' AND NOT EXISTS (SELECT FROM holdfast.doc WHERE doc.session = session.n);
 
--- name: every_history
-SELECT session, segment FROM holdfast.history_segment ORDER BY session, position;
-
--- name: get_segment
-SELECT lines, checksum, body FROM holdfast.segment WHERE id = $1;
+-- name: some_sessions
+SELECT n, session.id, principal FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope
+WHERE session.id > $1 ORDER BY session.id LIMIT 500;
 
 -- name: segment_texts
 SELECT at, words::text AS words FROM holdfast.doc WHERE segment = $1;
 
 -- name: replace_texts
-WITH gone AS (DELETE FROM holdfast.doc WHERE segment = $1)
+WITH text AS (
+    SELECT * FROM unnest($2::int[], $3::int[], $4::text[]) WITH ORDINALITY AS text (at, size, words, rank)
+), gone AS (
+    DELETE FROM holdfast.doc WHERE segment = $1
+      AND (NOT EXISTS (SELECT FROM text WHERE text.at = doc.at)
+           OR EXISTS (SELECT FROM holdfast.doc AS twin WHERE twin.segment = $1 AND twin.at = doc.at AND twin.id < doc.id))
+), known AS (
+    UPDATE holdfast.doc SET size = text.size, words = text.words::tsvector
+    FROM text WHERE doc.segment = $1 AND doc.at = text.at
+)
 INSERT INTO holdfast.doc (segment, at, size, words)
-SELECT $1, text.at, text.size, text.words::tsvector
-FROM unnest($2::int[], $3::int[], $4::text[]) WITH ORDINALITY AS text (at, size, words, rank) ORDER BY rank;
+SELECT $1, text.at, text.size, text.words::tsvector FROM text
+WHERE NOT EXISTS (SELECT FROM holdfast.doc WHERE doc.segment = $1 AND doc.at = text.at) ORDER BY rank;
 
 -- name: every_title
 SELECT n, title, principal FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope WHERE title IS NOT NULL;
 
 -- name: replace_title
-WITH gone AS (DELETE FROM holdfast.doc WHERE session = $1)
-INSERT INTO holdfast.doc (session, words) SELECT $1, $2::tsvector WHERE $2 IS NOT NULL;
+WITH known AS (
+    UPDATE holdfast.doc SET words = $2::tsvector WHERE session = $1 AND $2 IS NOT NULL
+)
+INSERT INTO holdfast.doc (session, words)
+SELECT $1, $2::tsvector WHERE $2 IS NOT NULL AND NOT EXISTS (SELECT FROM holdfast.doc WHERE doc.session = $1);
 
 -- name: delete_lost_docs
 DELETE FROM holdfast.doc

@@ -30,9 +30,9 @@ CREATE TABLE holdfast.session (
     n          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id         TEXT COLLATE "C" NOT NULL UNIQUE,
     scope      INTEGER NOT NULL,
-    cwd        TEXT COLLATE "C" NOT NULL,
-    additional TEXT NOT NULL,                      -- JSON array of paths
-    title      TEXT,                               -- as JSON: it may hold what a TEXT may not
+    cwd        TEXT COLLATE "C" NOT NULL,          -- as JSON, like the next two: they may hold what a TEXT may not
+    additional TEXT NOT NULL,
+    title      TEXT,
     created_at BIGINT NOT NULL,                    -- microseconds since 1970
     updated_at BIGINT NOT NULL,                    -- only ever grows
     listed     BOOLEAN NOT NULL,                   -- has had a prompt

@@ -1,0 +1,245 @@
+"""What running turns say, on its way into the database: flushed in groups, one statement for all sessions of a node.
+
+While one flush is under way, what is said waits for the next, which begins as soon as the last has returned. So a flush
+is as large as the database is slow. What a flush has written is durable, and only then shown (P1): a flush also finds
+out whether the node still is one, and which of its sessions are still its own (P4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.errors import StoreError
+from holdfast.store.postgres.database import GONE, PATIENCE, Retries
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from holdfast.store.port import Claim
+    from holdfast.store.postgres.database import Database
+    from holdfast.store.postgres.nodes import Node, Nodes
+
+log = logging.getLogger(__name__)
+
+FLUSH_BYTES = 4 << 20
+"""A flush is no larger than this; what is beyond goes with the next."""
+
+MOVED = "Another node has taken this session over; what was said here since could not be stored"
+
+
+class TurnRows:
+    """The log of one turn: a row for each flush that has something of it."""
+
+    __slots__ = ("_flushes", "_lines", "claim", "failure", "n", "node", "seq", "turn", "waiting")
+
+    def __init__(self, flushes: Flushes, node: Node, claim: Claim, n: int, turn: int) -> None:
+        self.claim = claim
+        self.node = node
+        self.n = n
+        self.turn = turn
+        self.seq = 0
+        """The number of its last row; the prompt is in row 0."""
+        self.failure: StoreError | None = None
+        """Why nothing more can be kept, if it cannot."""
+        self._flushes = flushes
+        self._lines: list[bytes] = []
+        self.waiting: asyncio.Future[None] | None = None
+        """Completes when what waits is stored."""
+
+    def append(self, lines: bytes) -> Awaitable[None] | None:
+        """Keep encoded events with the next flush. With none, find out whether the session is still ours."""
+        if self.failure is not None:
+            raise self.failure
+        if not lines and self._flushes.is_valid(self.node):
+            return None
+        if self.waiting is None:
+            self.waiting = asyncio.get_running_loop().create_future()
+            self.waiting.add_done_callback(_seen)
+        if lines:
+            self._lines.append(lines)
+        self._flushes.add(self)
+        return self.waiting
+
+    async def sync(self) -> None:
+        """Wait until all that was appended is stored: in a database that is durable."""
+        await self._flushes.settle(self)
+        if self.failure is not None:
+            raise self.failure
+
+    def take(self) -> _Row:
+        """Return what waits, as the next row."""
+        lines, self._lines = b"".join(self._lines), []
+        kept, self.waiting = self.waiting, None
+        assert kept is not None
+        if lines:
+            self.seq += 1
+        return _Row(self, self.seq, lines, kept)
+
+    def fail(self, failure: StoreError) -> None:
+        """Refuse what waits, and all that comes."""
+        self.failure = failure
+        self._lines.clear()
+        if self.waiting is not None:
+            self.waiting.set_exception(failure)
+            self.waiting = None
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits."""
+        return sum(map(len, self._lines))
+
+
+class _Row(NamedTuple):
+    """What one turn has in a flush."""
+
+    log: TurnRows
+    seq: int
+    lines: bytes
+    kept: asyncio.Future[None]
+
+    def end(self, failure: StoreError | None) -> None:
+        """Tell whoever waits how it went."""
+        if failure is not None:
+            self.log.fail(failure)
+        if not self.kept.done():
+            if failure is None:
+                self.kept.set_result(None)
+            else:
+                self.kept.set_exception(failure)
+
+
+class Flushes:
+    """The flushes of one process, one after the other, over a connection of their own."""
+
+    def __init__(self, database: Database, nodes: Nodes) -> None:
+        self._database = database
+        self._nodes = nodes
+        self._queue: dict[TurnRows, None] = {}
+        self._flying: list[_Row] = []
+        self._wake = asyncio.Event()
+        self._connection: Any = None
+        self._flushing: asyncio.Task[None] | None = None
+
+    def is_valid(self, node: Node) -> bool:
+        """Return whether nobody can have taken over from a node, without asking the database."""
+        return self._nodes.is_valid(node)
+
+    def add(self, log: TurnRows) -> None:
+        """Let what a turn has said go with the next flush."""
+        self._queue[log] = None
+        self._wake.set()
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().create_task(self._run(), name="flush turn logs")
+
+    async def settle(self, log: TurnRows) -> None:
+        """Wait until all that a turn has said is stored, or cannot be."""
+        while True:
+            flying = [row.kept for row in self._flying if row.log is log]
+            if log.waiting is not None:
+                flying.append(log.waiting)
+            if not flying:
+                return
+            await asyncio.wait(flying)
+
+    def node_fenced(self, node: Node) -> None:
+        """Refuse all that turns of a node still want to store."""
+        for log in [log for log in self._queue if log.node is node]:
+            del self._queue[log]
+            log.fail(StoreError(MOVED))
+
+    async def close(self) -> None:
+        """Store what waits, and stop."""
+        for log in list(self._queue):
+            await self.settle(log)
+        if self._flushing is not None:
+            self._flushing.cancel()
+            await asyncio.wait({self._flushing})
+            self._flushing = None
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._flying = rows = self._next_rows()
+            try:
+                await self._flush(rows)
+            except StoreError as e:
+                await self._flush_alone(rows, e)
+            except BaseException:
+                for row in rows:
+                    row.end(StoreError("The session store is closed"))
+                raise
+            finally:
+                self._flying = []
+
+    def _next_rows(self) -> list[_Row]:
+        """Take what waits: all of it that fits, of one node."""
+        rows: list[_Row] = []
+        size = 0
+        node = next(iter(self._queue)).node
+        for log in list(self._queue):
+            if log.node is node and (not rows or size + log.waiting_bytes <= FLUSH_BYTES):
+                del self._queue[log]
+                size += log.waiting_bytes
+                rows.append(log.take())
+        if not self._queue:
+            self._wake.clear()
+        return rows
+
+    async def _flush(self, rows: list[_Row]) -> None:
+        """Write rows of one node, and tell those who wait; raise `StoreError` where none could be written."""
+        node = rows[0].log.node
+        written = [row for row in rows if row.lines]
+        found = await self._write(node, written)
+        if not found["is_mine"]:
+            for row in rows:
+                row.end(StoreError(MOVED))
+            self._nodes.fence(node)
+            return
+        lost = set(found["lost"])
+        for row in rows:
+            row.end(StoreError(MOVED) if row.log.n in lost else None)
+
+    async def _flush_alone(self, rows: list[_Row], failure: StoreError) -> None:
+        """Write rows one by one where they could not be written together, so that everyone gets his own answer."""
+        for row in rows:
+            if len(rows) == 1:
+                row.end(failure)
+                continue
+            try:
+                await self._flush([row])
+            except StoreError as e:
+                row.end(e)
+
+    async def _write(self, node: Node, rows: list[_Row]) -> Any:
+        arguments = (
+            node.id,
+            [row.log.n for row in rows],
+            [row.log.claim.epoch for row in rows],
+            [row.log.turn for row in rows],
+            [row.seq for row in rows],
+            [row.lines for row in rows],
+        )
+        retries = Retries(self._database, PATIENCE)
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = await self._database.connect()
+                (found,) = await self._connection.fetch(self._database.query("flush"), *arguments)
+            except Exception as e:  # noqa: BLE001  (what it means is found out there)
+                if isinstance(e, GONE) and self._connection is not None:
+                    self._connection.terminate()
+                    self._connection = None
+                await retries.after(e)  # rows that are there already are written once more, the same
+            else:
+                return found
+
+
+def _seen(kept: asyncio.Future[None]) -> None:
+    """Take note of an error, though nobody may wait for it."""
+    if not kept.cancelled():
+        kept.exception()

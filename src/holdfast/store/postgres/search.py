@@ -1,0 +1,119 @@
+"""Finding words, newest first, without looking at all hits or putting them into an order.
+
+The newest texts are walked through one by one: a common word is found there soon. What is older is found by the index,
+which is quick for words that are not common. Asked for both at once, the database would choose the slower way for one
+or the other.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from holdfast.format import event_in, searchable
+from holdfast.model import UNBOUND
+from holdfast.store.port import Hit
+from holdfast.store.postgres.rows import encode, info_of
+from holdfast.store.postgres.search_words import MANY_BYTES, asked_words
+from holdfast.store.words import marks, without_accents, words_in
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from holdfast.model import Event, Scope, SessionInfo
+    from holdfast.store.postgres.database import Database
+
+WALKED = 20_000
+"""So many of the newest texts are walked through."""
+
+PAGE = 200
+"""So many hits are taken at a time, at least."""
+
+
+async def find(database: Database, words: str, scope: Scope, cwd: str | None, limit: int) -> list[Hit]:
+    """Find the newest texts of a scope that have all of the words."""
+    wanted = {without_accents(word) for word in words_in(words)}
+    if not wanted:
+        return []
+    search = _Search(database, wanted, scope, cwd, max(limit, PAGE))
+    hits: list[Hit] = []
+    async for page in search.pages():
+        hits += await search.hits(page, limit - len(hits))
+        if len(hits) >= limit:
+            break
+    return hits
+
+
+class _Search:
+    """One search: what is asked for, and where."""
+
+    def __init__(self, database: Database, wanted: set[str], scope: Scope, cwd: str | None, page: int) -> None:
+        self._database = database
+        self._wanted = wanted
+        self._query = asked_words(wanted, scope.principal)
+        self._scope = (
+            scope.principal,
+            None if scope.agent is None else [scope.agent, UNBOUND],
+            None if cwd is None else encode(cwd),
+        )
+        self._is_part = scope.agent is not None or cwd is not None
+        self._page = page
+
+    async def pages(self) -> AsyncIterator[list[Any]]:
+        """Find what has all of the words, newest first, a page at a time."""
+        newest = await self._database.value("newest_doc")
+        floor, before = max(newest - WALKED, 0), newest
+        while before > floor:
+            found = await self._database.fetch("walk_words", floor, before, self._query, self._page)
+            if found:
+                yield found
+            before = found[-1]["id"] - 1 if len(found) == self._page else floor
+        while before > 0:
+            found = await self._older(before)
+            if found:
+                yield found
+            before = found[-1]["id"] - 1 if len(found) == self._page else 0
+
+    async def _older(self, before: int) -> list[Any]:
+        if not self._is_part:
+            return await self._database.fetch("find_words", before, self._query, self._page)
+        # Hits of others would otherwise be passed over one by one.
+        return await self._database.fetch("find_words_of_sessions", before, self._query, self._page, *self._scope)
+
+    async def hits(self, docs: list[Any], limit: int) -> list[Hit]:
+        """Return the hits among texts that are in sessions of the scope."""
+        ids, segments = [doc["id"] for doc in docs], [doc["segment"] for doc in docs]
+        rows = await self._database.fetch(
+            "sessions_of_docs", ids, segments, [doc["session"] for doc in docs], *self._scope
+        )
+        sessions = {row["doc"]: info_of(row) for row in rows}
+        docs = [doc for doc in docs if doc["id"] in sessions]
+        found: list[Hit] = []
+        while docs and len(found) < limit:
+            part, docs = docs[: limit - len(found)], docs[limit - len(found) :]
+            bodies = await self._excerpts(part)
+            hits = (self._hit(doc, sessions[doc["id"]], bodies.get(doc["id"])) for doc in part)
+            found += [hit for hit in hits if hit is not None]
+        return found
+
+    async def _excerpts(self, docs: list[Any]) -> dict[int, bytes]:
+        docs = [doc for doc in docs if doc["segment"] is not None]
+        columns = ([doc[name] for doc in docs] for name in ("id", "segment", "at", "size"))
+        return {row["doc"]: row["body"] for row in await self._database.fetch("excerpts", *columns)} if docs else {}
+
+    def _hit(self, doc: Any, info: SessionInfo, body: bytes | None) -> Hit | None:
+        if doc["segment"] is None:
+            return Hit(info, "title", "", info.title or "", marks(info.title or "", self._wanted))
+        if not body:  # it was made into one with others just now, or deleted
+            return None
+        lines = body.split(b"\n")
+        first = event_in(lines[0])
+        text = searchable(takewhile(lambda line: _is_same(event_in(line), first), lines))
+        if len(body) > MANY_BYTES and not self._wanted <= {without_accents(word) for word in words_in(text)}:
+            return None  # the index knows such a text by digests only
+        return Hit(info, first.kind, first.key, text, marks(text, self._wanted))
+
+
+def _is_same(event: Event, other: Event) -> bool:
+    """Return whether two events are about the same entry: one may be stored on several lines, one after the other."""
+    return (event.rule.entity, event.key) == (other.rule.entity, other.key)

@@ -1,0 +1,454 @@
+"""`PostgresStore`: the ports' methods, each one statement, or a few where none depends on what another may change."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, UnsetType
+
+from holdfast.errors import InvalidParams, SessionBusy, StoreError
+from holdfast.format import Line, messages_in, stored, with_texts
+from holdfast.format.segments import Cut, checksum, end_of_entry
+from holdfast.model import UNBOUND, Page, SessionState
+from holdfast.model.kinds import HAND_OVER
+from holdfast.store import cursors
+from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, BlockReader, Segment, damaged
+from holdfast.store.port import Changes, Claim, Forked
+from holdfast.store.postgres.claims import Claims, Held, is_storable
+from holdfast.store.postgres.database import Database, parse_address
+from holdfast.store.postgres.flushing import Flushes
+from holdfast.store.postgres.nodes import LEASE, Nodes
+from holdfast.store.postgres.rows import (
+    EMPTY,
+    HistoryEnd,
+    change_columns,
+    encode,
+    info_columns,
+    info_of,
+    record_of,
+    state_of,
+)
+from holdfast.store.postgres.segments import NewSegments
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from typing import Literal
+
+    from holdfast.model import ArchiveFilter, Scope, SessionInfo
+    from holdfast.store.port import Claimed, Hit, Record, Snapshot
+    from holdfast.store.postgres.flushing import TurnRows
+    from holdfast.store.postgres.nodes import Node
+    from holdfast.store.reports import Finding, Size, Stats
+
+ATTEMPTS = 20
+"""How often something is tried again that others change at the same time."""
+
+_ARCHIVED: dict[ArchiveFilter, list[bool]] = {"exclude": [False], "only": [True], "include": [False, True]}
+
+
+class PostgresStore:
+    """See `holdfast.store.port.SessionStore`. Make one with `open`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._nodes = Nodes(database, self._node_fenced)
+        self._flushes = Flushes(database, self._nodes)
+        self._claims = Claims(database, self._nodes, self._flushes)
+        self._scopes: dict[tuple[str, str], int] = {}
+        self._key = b""
+
+    @classmethod
+    async def open(cls, address: str, *, lease: float = LEASE) -> PostgresStore:
+        """Open the store in a database, or make one where there is none.
+
+        Sessions of a node that has given no sign of life for `lease` seconds may be taken over; ``?lease=`` in the
+        address goes before it.
+        """
+        store = cls(await Database.open(parse_address(address, lease)))
+        try:
+            store._key = await store._cursor_key()
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    def _node_fenced(self, node: Node) -> None:
+        self._flushes.node_fenced(node)
+
+    # Sessions
+
+    async def create(self, info: SessionInfo, state: SessionState) -> Claim:
+        columns = info_columns(info, state, 0)
+        scope = await self._scope(info.principal, info.agent)
+        row, node = await self._made("create_session", (columns[0], scope, *columns[2:]), info.id)
+        return self._new_claim(node, info, row["n"], EMPTY)
+
+    async def get(self, session: str) -> Record:
+        return record_of(await self._claims.find(session))
+
+    async def snapshot(self, session: str) -> Snapshot:
+        return await self._claims.snapshot(session)
+
+    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
+        if not is_storable(prefix):
+            return []
+        found = await self._database.fetch("find_sessions", prefix, prefix + "\U0010ffff", limit)
+        return [info_of(row) for row in found]
+
+    async def list(
+        self, scope: Scope, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int
+    ) -> Page:
+        filters = cursors.filters_of(scope, cwd, archived)
+        after = cursors.verify(cursor, self._key, filters)
+        if not is_storable(scope.principal + (scope.agent or "")):
+            return Page((), None)
+        arguments = (scope.principal, _agents(scope), _ARCHIVED[archived], after.updated_at, after.n, limit + 1)
+        if cwd is None:
+            rows = await self._database.fetch("list_in_scope", *arguments)
+        else:
+            rows = await self._database.fetch("list_in_directory", *arguments, encode(cwd))
+        page = tuple(info_of(row) for row in rows[:limit])
+        if len(rows) <= limit:
+            return Page(page, None)
+        last = rows[limit - 1]
+        return Page(page, cursors.sign(cursors.Cursor(last["updated_at"], last["n"], filters), self._key))
+
+    async def agents(self, principal: str) -> list[str]:
+        if not is_storable(principal):
+            return []
+        return [row["agent"] for row in await self._database.fetch("agents_of_principal", principal)]
+
+    async def save(self, claim: Claim, changes: Changes) -> None:
+        held = await self._claims.check(claim)
+        columns = await self._change_columns(held, changes)
+        if await self._database.first("change_session", held.node.id, held.n, claim.epoch, *columns) is None:
+            raise await self._claims.moved(claim)
+        self._changed(held, changes)
+
+    async def edit(
+        self, session: str, *, title: str | UnsetType | None = UNSET, archived: bool | UnsetType = UNSET
+    ) -> None:
+        for _ in range(ATTEMPTS):
+            row = await self._claims.find(session)
+            state = state_of(row)
+            if title is not UNSET:
+                state.title_by = "user"
+            changes = Changes(state=state, title=title, archived=archived)
+            new_state, *columns = change_columns(changes, row["principal"], None)[:5]
+            if await self._database.first("edit_session", session, row["state"], new_state, *columns) is not None:
+                return
+        raise StoreError("The session changes all the time; try again")
+
+    async def hand_over(self, session: str, agent: str) -> None:
+        for _ in range(ATTEMPTS):
+            row = await self._claims.find(session)
+            if row["unsealed"]:
+                await self._claims.make_free(row)
+                raise SessionBusy("The last turn of this session broke; open the session once, then hand it over")
+            if row["agent"] == agent or await self._hand_over(row, agent):
+                return
+        raise StoreError("The session changes all the time; try again")
+
+    async def _hand_over(self, row: Any, agent: str) -> bool:
+        old = state_of(row)
+        kept = SessionState(title_by=old.title_by, forked_from=old.forked_from, interrupted=old.interrupted)
+        body = stored({"sessionUpdate": HAND_OVER, "from": row["agent"], "to": agent})
+        scope = await self._scope(row["principal"], agent)
+        arguments = (row["n"], row["epoch"], row["state"], row["lines"], scope, encode(kept), checksum(body), body)
+        return await self._database.first("hand_over", *arguments) is not None
+
+    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
+        columns = info_columns(info, state, await self._scope(info.principal, info.agent))
+        segments = NewSegments(EMPTY, lines, info.principal)
+        await self._database.fetch("add_session", *columns, *segments.end, *segments.columns)
+
+    async def delete(self, session: str) -> None:
+        for _ in range(ATTEMPTS):
+            row = await self._database.first("get_session", session) if is_storable(session) else None
+            if row is None:
+                return
+            await self._claims.make_free(row)
+            if await self._delete(row):
+                return
+        raise StoreError("The session changes all the time; try again")
+
+    async def _delete(self, row: Any) -> bool:
+        deleted = await self._database.transact(
+            ("lock_deleting", ()),  # two that share a segment would each leave it to the other
+            (
+                "lock_session",
+                (row["id"], row["epoch"]),
+            ),  # whoever forks it is waited for; what comes next sees the fork
+            ("delete_session", (row["n"], row["epoch"], self._nodes.current_id)),
+        )
+        return bool(deleted)
+
+    async def prune(self, before: int) -> int:
+        deleted = 0
+        for (session,) in await self._database.fetch("old_sessions", before):
+            row = await self._database.first("get_session", session)
+            if row is None or row["updated_at"] >= before or row["is_alive"]:
+                continue
+            await self._claims.make_free(row)
+            deleted += await self._delete(row)
+        return deleted
+
+    # Ownership
+
+    async def claim(self, session: str) -> Claimed:
+        return await self._claims.claim(session)
+
+    async def release(self, claim: Claim) -> None:
+        await self._claims.release(claim)
+
+    # Turns
+
+    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True) -> TurnRows:
+        prompt = b"".join(line + b"\n" for line in lines)
+        held = await self._claims.check(claim)
+        if held.is_running:
+            raise StoreError("The last turn of this session is not sealed yet")
+        columns = await self._change_columns(held, changes)
+        turn = held.turn + 1
+        arguments = (held.node.id, held.n, claim.epoch, *columns, turn, activity, prompt)
+        if await self._database.first("begin_turn", *arguments) is None:
+            now = await self._database.first("is_held", held.node.id, claim.session, claim.epoch)
+            if now is None:
+                raise await self._claims.moved(claim)
+            if now["turn"] != turn or not now["unsealed"]:  # otherwise it was begun, and the answer was lost
+                raise StoreError("The last turn of this session is not sealed yet")
+        held.turn = turn
+        self._changed(held, changes)
+        return self._claims.opened(claim, held)
+
+    async def seal(
+        self,
+        claim: Claim,
+        lines: Sequence[Line],
+        changes: Changes,
+        *,
+        messages: int,
+        private: Sequence[bytes] = (),
+        activity: bool = True,
+    ) -> None:
+        held = await self._claims.check(claim)
+        columns = await self._change_columns(held, changes)
+        segments = NewSegments(held.end, lines, held.principal)
+        if segments.end.tail != held.end.tail:
+            await self._merge_tail(claim, held)
+        arguments = (
+            held.node.id, held.n, claim.epoch, *columns,
+            held.end.lines, messages, *segments.end, activity, *segments.columns, [*private],
+        )  # fmt: skip
+        if await self._database.first("seal_turn", *arguments) is None:
+            now = await self._database.first("is_held", held.node.id, claim.session, claim.epoch)
+            if now is None or now["unsealed"] or now["lines"] != segments.end.lines:
+                raise await self._claims.moved(claim)  # otherwise it was sealed, and the answer was lost
+        held.end = segments.end
+        held.is_running, held.log = False, None
+        self._changed(held, changes)
+
+    async def _merge_tail(self, claim: Claim, held: Held) -> None:
+        """Make one segment of a history's tail. One that is damaged stays as it is: a new checksum would hide that."""
+        rows = await self._database.fetch("read_tail", held.n, held.end.tail)
+        small = [Segment(*row) for row in rows]
+        if len(small) < 2 or not all(segment.is_whole() for segment in small):
+            return
+        body = b"\n".join([segment.body for segment in small])
+        places, at = list[int](), 0
+        for segment in small:
+            places.append(at)
+            at += len(segment.body) + 1
+        await self._database.fetch(
+            "merge_tail", held.node.id, held.n, claim.epoch, held.end.lines, held.end.tail,
+            small[0].segment, body, checksum(body), sum(segment.lines for segment in small),
+            [segment.segment for segment in small[1:]], places[1:],
+        )  # fmt: skip
+
+    async def fork(
+        self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
+    ) -> Forked:
+        columns = info_columns(info, state, 0)
+        source = await self._claims.check(claim)
+        scope = await self._scope(info.principal, info.agent)
+        cut, messages = Cut(source.end.lines, []), info.messages
+        if up_to is not None:
+            cut, messages = await self._cut(claim, source, up_to, lines)
+        added = [*with_texts(cut.lines), *lines]
+        segments = NewSegments(HistoryEnd(cut.position, cut.position, 0), added, info.principal)
+        columns = (columns[0], scope, *columns[2:9], messages, *columns[10:])
+        is_same_agent = (source.principal, source.agent) == (info.principal, info.agent)
+        row = await self._forked(
+            info.id,
+            (source.node.id, source.n, claim.epoch, source.end.lines, *columns, *segments.end, cut.position,
+             *segments.columns, is_same_agent, cut.end),
+        )  # fmt: skip
+        if row is None:
+            raise await self._claims.moved(claim)
+        source.end = HistoryEnd(source.end.lines, source.end.lines, 0)
+        forked = self._new_claim(source.node, info, row["n"], segments.end)
+        return Forked(forked, segments.end.lines, bool(lines) or row["cuts_private"])
+
+    async def _forked(self, session: str, arguments: tuple[Any, ...]) -> Any:
+        try:
+            return await self._database.first("fork_session", *arguments)
+        except StoreError:
+            made = await self._database.first("get_session", session)
+            if made is None or made["node"] != arguments[0] or made["epoch"] != 1:
+                raise
+            return {"n": made["n"], "cuts_private": False}  # it was made, and the answer was lost
+
+    async def _cut(self, claim: Claim, source: Held, up_to: str, lines: Sequence[Line]) -> tuple[Cut, int]:
+        """Find where a fork ends, and count the messages in it."""
+        rows = [Segment(*row) for row in await self._database.fetch("read_tail", source.n, 0)]
+        for row in rows:
+            if not row.is_whole():
+                raise damaged(claim.session, row.position, row.end)
+        cut = end_of_entry(((row.position, row.body) for row in rows), up_to)
+        if cut is None:
+            raise InvalidParams(f"The session has no message or tool call {up_to!r}")
+        shared = sum(messages_in(row.body) for row in rows if row.position < cut.position)
+        own = (b"\n".join(cut.lines), b"\n".join([line.body for line in lines]))
+        return cut, shared + sum(map(messages_in, own))
+
+    # Reading
+
+    async def read(
+        self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
+    ) -> AsyncIterator[list[bytes]]:
+        row = await self._claims.find(session)
+        reader = BlockReader(session, start, min(end, row["lines"]), marks=damaged == "mark")
+        if reader.is_done:
+            return
+        ahead = asyncio.ensure_future(self._segments(row["n"], reader.line, FIRST_READ_BYTES))
+        try:
+            while True:
+                size = READ_BYTES
+                blocks = reader.blocks(segments := await ahead, size)
+                if not blocks:
+                    await self._claims.find(session)  # it may have been deleted meanwhile
+                    blocks = reader.missing()
+                if reader.is_done:
+                    yield blocks
+                    return
+                # While these are sent the next are read.
+                ahead = asyncio.ensure_future(self._segments(row["n"], reader.line, READ_BYTES))
+                del segments
+                yield blocks
+        finally:
+            ahead.cancel()
+            await asyncio.wait({ahead})
+            if not ahead.cancelled():
+                ahead.exception()
+
+    async def _segments(self, n: int, line: int, size: int) -> list[Segment]:
+        return [Segment(*row) for row in await self._database.fetch("read_history", n, line, size)]
+
+    async def read_private(self, session: str) -> list[bytes]:
+        row = await self._claims.find(session)
+        return [entry["data"] for entry in await self._database.fetch("read_private", row["n"])]
+
+    async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
+        from holdfast.store.postgres import search  # noqa: PLC0415  (an agent never asks)
+
+        if not is_storable(scope.principal + (scope.agent or "")):
+            return []
+        return await search.find(self._database, words, scope, cwd, limit)
+
+    # Upkeep
+
+    async def vacuum(self) -> None:
+        from holdfast.store.postgres import upkeep  # noqa: PLC0415
+
+        await upkeep.vacuum(self._database)
+
+    async def size(self) -> Size:
+        from holdfast.store.postgres import upkeep  # noqa: PLC0415
+
+        return await upkeep.size(self._database)
+
+    async def stats(self) -> Stats:
+        from holdfast.store.postgres import upkeep  # noqa: PLC0415
+
+        return await upkeep.stats(self._database)
+
+    async def examine(self) -> AsyncIterator[Finding]:
+        from holdfast.store.postgres import doctor  # noqa: PLC0415
+
+        async for finding in doctor.examine(self._database):
+            yield finding
+
+    async def repair(self, finding: Finding) -> str:
+        from holdfast.store.postgres import doctor  # noqa: PLC0415
+
+        return await doctor.repair(self._database, finding.repair)
+
+    async def close(self) -> None:
+        try:
+            await self._flushes.close()
+            await self._nodes.close()
+        except StoreError:  # a database that is gone finds out by itself
+            pass
+        finally:
+            await self._database.close()
+
+    # Inside
+
+    async def _made(self, name: str, columns: tuple[Any, ...], session: str) -> tuple[Any, Node]:
+        """Add a session that this node owns."""
+        while True:
+            node = await self._nodes.get()
+            try:
+                row = await self._database.first(name, node.id, *columns)
+            except StoreError:
+                row = await self._database.first("get_session", session)
+                if row is None or row["node"] != node.id or row["epoch"] != 1 or row["turn"] != 0:
+                    raise
+                if self._claims.is_held(Claim(session, 1)):
+                    raise
+            if row is not None:
+                return row, node
+            self._nodes.fence(node)
+
+    def _new_claim(self, node: Node, info: SessionInfo, n: int, end: HistoryEnd) -> Claim:
+        claim = Claim(info.id, 1)
+        self._claims.hold_new(claim, Held(node, n, 0, end, info.principal, info.agent))
+        return claim
+
+    async def _change_columns(self, held: Held, changes: Changes) -> tuple[Any, ...]:
+        columns = change_columns(changes, held.principal, None)  # before anything is waited for: it may change
+        if isinstance(changes.agent, UnsetType):
+            return columns
+        return (*columns[:-1], await self._scope(held.principal, changes.agent))
+
+    def _changed(self, held: Held, changes: Changes) -> None:
+        if not isinstance(changes.agent, UnsetType):
+            held.agent = changes.agent
+
+    async def _scope(self, principal: str, agent: str) -> int:
+        """Return the number of a principal's sessions with an agent, a new one where there are none yet."""
+        number = self._scopes.get((principal, agent))
+        if number is None:
+            if not is_storable(principal + agent):
+                raise StoreError("The name of a principal or an agent has a character that PostgreSQL cannot store")
+            number = await self._database.value("get_scope", principal, agent)
+            if number is None:
+                await self._database.fetch("add_scope", principal, agent)
+                number = await self._database.value("get_scope", principal, agent)
+            self._scopes[principal, agent] = number
+        return number
+
+    async def _cursor_key(self) -> bytes:
+        """Read what cursors are signed with, or make it up."""
+        key = await self._database.value("get_setting", "cursor key")
+        if key is None:
+            await self._database.fetch("add_setting", "cursor key", secrets.token_bytes(32))
+            key = await self._database.value("get_setting", "cursor key")
+        return key
+
+
+def _agents(scope: Scope) -> list[str] | None:
+    """Return the agents that a scope covers, None for all."""
+    return None if scope.agent is None else [scope.agent, UNBOUND]
