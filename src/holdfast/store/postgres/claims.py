@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound
-from holdfast.store.port import Claim, Claimed, Snapshot, UnsealedTurn
+from holdfast.store.port import Claim, Claimed, KeptLog, Snapshot, UnsealedTurn
 from holdfast.store.postgres.flushing import TurnRows
 from holdfast.store.postgres.rows import HistoryEnd, end_of, record_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.store.postgres.database import Database
     from holdfast.store.postgres.flushing import Flushes
     from holdfast.store.postgres.nodes import Node, Nodes
@@ -146,6 +148,19 @@ class Claims:
 def is_storable(text: str) -> bool:
     """Return whether a text can be in the database at all."""
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def kept_logs(rows: Sequence[Any]) -> list[KeptLog]:
+    """Return the logs that rows are from: what was appended to each. One that lacks a row is none."""
+    logs: dict[int, list[bytes]] = {}
+    for turn, seq, lines in rows:
+        if seq == 0:
+            logs[turn] = []
+        elif turn in logs and len(logs[turn]) == seq - 1:
+            logs[turn].append(lines)
+        else:
+            logs.pop(turn, None)
+    return [KeptLog(turn, b"".join(parts).split(b"\n")[:-1]) for turn, parts in logs.items()]
 
 
 def _lines(row: Any) -> list[bytes]:

@@ -171,6 +171,8 @@ WITH held AS (
     INSERT INTO holdfast.history_segment (session, position, segment) SELECT n, $4, added.id FROM changed, added
 ), forgotten AS (
     DELETE FROM holdfast.private USING changed WHERE private.session = changed.n
+), unsaid AS (
+    DELETE FROM holdfast.turn_log USING changed WHERE turn_log.session = changed.n
 )
 SELECT n FROM changed;
 
@@ -334,10 +336,34 @@ held AS (
 ), kept AS (
     INSERT INTO holdfast.private (session, start, position, data)
     SELECT n, $11, $13, entry.data FROM sealed, unnest($25::bytea[]) WITH ORDINALITY AS entry (data, rank) ORDER BY rank
+), ended AS (
+    INSERT INTO holdfast.turn_log (session, turn, seq, lines)
+    SELECT n, turn, (SELECT coalesce(max(seq), 0) + 1 FROM holdfast.turn_log WHERE session = n AND turn = sealed.turn), $26::bytea
+    FROM sealed WHERE octet_length($26::bytea) > 0
 ), emptied AS (
-    DELETE FROM holdfast.turn_log USING sealed WHERE turn_log.session = sealed.n AND turn_log.turn <= sealed.turn
+    DELETE FROM holdfast.turn_log USING sealed
+    WHERE turn_log.session = sealed.n AND turn_log.turn <= sealed.turn AND $26::bytea IS NULL
 )
 SELECT n FROM sealed;
+
+-- name: read_events
+SELECT turn, seq, lines FROM holdfast.turn_log WHERE session = $1 ORDER BY turn, seq;
+
+-- name: forget_large_events
+DELETE FROM holdfast.turn_log WHERE session = $1 AND turn <= (
+    SELECT max(turn) FROM (
+        SELECT turn, sum(sum(octet_length(lines))) OVER (ORDER BY turn DESC) AS size
+        FROM holdfast.turn_log WHERE session = $1 GROUP BY turn
+    ) AS measured WHERE size > $2 AND turn < $3
+);
+
+-- name: forget_old_events
+DELETE FROM holdfast.turn_log USING (
+    SELECT turn_log.session, turn FROM holdfast.turn_log GROUP BY turn_log.session, turn
+    HAVING max(at) < clock_timestamp() - make_interval(secs => $1)
+) AS old
+WHERE turn_log.session = old.session AND turn_log.turn = old.turn
+  AND NOT EXISTS (SELECT FROM holdfast.session WHERE n = old.session AND unsealed AND session.turn <= old.turn);
 
 -- name: read_tail
 SELECT position, segment.id AS segment, segment.lines, checksum, body
@@ -587,12 +613,16 @@ FROM holdfast.session LEFT JOIN holdfast.node ON node.id = session.node WHERE un
 
 -- name: count_left_over
 SELECT count(*) FROM holdfast.turn_log
-WHERE NOT EXISTS (
-    SELECT FROM holdfast.session WHERE n = turn_log.session AND turn_log.turn >= session.turn AND unsealed
-);
+WHERE NOT EXISTS (SELECT FROM holdfast.session WHERE n = turn_log.session)
+   OR NOT EXISTS (
+        SELECT FROM holdfast.turn_log AS first
+        WHERE first.session = turn_log.session AND first.turn = turn_log.turn AND first.seq = 0
+    );
 
 -- name: delete_left_over
 DELETE FROM holdfast.turn_log
-WHERE NOT EXISTS (
-    SELECT FROM holdfast.session WHERE n = turn_log.session AND turn_log.turn >= session.turn AND unsealed
-);
+WHERE NOT EXISTS (SELECT FROM holdfast.session WHERE n = turn_log.session)
+   OR NOT EXISTS (
+        SELECT FROM holdfast.turn_log AS first
+        WHERE first.session = turn_log.session AND first.turn = turn_log.turn AND first.seq = 0
+    );

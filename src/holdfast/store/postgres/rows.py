@@ -48,7 +48,7 @@ def info_of(row: Any) -> SessionInfo:
 
 def record_of(row: Any) -> Record:
     """Return a session as the ports do."""
-    return Record(info_of(row), state_of(row), lines=row["lines"], epoch=row["epoch"])
+    return Record(info_of(row), state_of(row), lines=row["lines"], epoch=row["epoch"], turn=row["turn"])
 
 
 def state_of(row: Any) -> SessionState:

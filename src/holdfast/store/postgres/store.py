@@ -16,7 +16,7 @@ from holdfast.model.kinds import HAND_OVER
 from holdfast.store import cursors
 from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, BlockReader, Segment, damaged
 from holdfast.store.port import Changes, Claim, Forked
-from holdfast.store.postgres.claims import Claims, Held, is_storable
+from holdfast.store.postgres.claims import Claims, Held, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
 from holdfast.store.postgres.flushing import Flushes
 from holdfast.store.postgres.nodes import LEASE, Nodes
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from holdfast.model import ArchiveFilter, Scope, SessionInfo
-    from holdfast.store.port import Claimed, Hit, Record, Snapshot
+    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record, Snapshot
     from holdfast.store.postgres.flushing import TurnRows
     from holdfast.store.postgres.nodes import Node
     from holdfast.store.reports import Finding, Size, Stats
@@ -57,6 +57,7 @@ class PostgresStore:
         self._flushes = Flushes(database, self._nodes)
         self._claims = Claims(database, self._nodes, self._flushes)
         self._scopes: dict[tuple[str, str], int] = {}
+        self._window: EventWindow | None = None
         self._key = b""
 
     @classmethod
@@ -221,6 +222,8 @@ class PostgresStore:
                 raise StoreError("The last turn of this session is not sealed yet")
         held.turn = turn
         self._changed(held, changes)
+        if self._window is not None:
+            await self._database.fetch("forget_large_events", held.n, self._window.size, turn)
         return self._claims.opened(claim, held)
 
     async def seal(
@@ -232,6 +235,7 @@ class PostgresStore:
         messages: int,
         private: Sequence[bytes] = (),
         activity: bool = True,
+        last: bytes | None = None,
     ) -> None:
         held = await self._claims.check(claim)
         columns = await self._change_columns(held, changes)
@@ -241,6 +245,7 @@ class PostgresStore:
         arguments = (
             held.node.id, held.n, claim.epoch, *columns,
             held.end.lines, messages, *segments.end, activity, *segments.columns, [*private],
+            None if self._window is None else last,
         )  # fmt: skip
         if await self._database.first("seal_turn", *arguments) is None:
             now = await self._database.first("is_held", held.node.id, claim.session, claim.epoch)
@@ -249,6 +254,17 @@ class PostgresStore:
         held.end = segments.end
         held.is_running, held.log = False, None
         self._changed(held, changes)
+
+    def keep_events(self, window: EventWindow) -> None:
+        self._window = window
+
+    async def read_events(self, session: str) -> list[KeptLog]:
+        row = await self._claims.find(session)
+        return kept_logs(await self._database.fetch("read_events", row["n"]))
+
+    async def forget_events(self) -> None:
+        if self._window is not None:
+            await self._database.fetch("forget_old_events", self._window.seconds)
 
     async def _merge_tail(self, claim: Claim, held: Held) -> None:
         """Make one segment of a history's tail. One that is damaged stays as it is: a new checksum would hide that."""

@@ -55,12 +55,14 @@ CREATE INDEX session_in_directory ON holdfast.session
 CREATE INDEX session_by_age ON holdfast.session (updated_at);
 CREATE INDEX session_of_node ON holdfast.session (node) WHERE node IS NOT NULL;
 
--- What unsealed turns have said: a row for each flush, the prompt first. Rows come and go all the time; without vacuums
--- by count the table would grow to many times of what is in it.
+-- What turns have said: a row for each flush, the prompt first. When a turn is sealed its rows go, or stay for a while, for
+-- clients whose stream was cut. Rows come and go all the time; without vacuums by count the table would grow to many times
+-- of what is in it.
 CREATE TABLE holdfast.turn_log (
     session BIGINT NOT NULL,
     turn    BIGINT NOT NULL,
     seq     INTEGER NOT NULL,
+    at      TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     lines   BYTEA NOT NULL,                        -- encoded events, a newline after each
     PRIMARY KEY (session, turn, seq)
 ) WITH (
