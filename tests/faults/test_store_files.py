@@ -341,10 +341,12 @@ async def test_a_store_that_is_locked_for_too_long_says_so(place: Place, monkeyp
         claim = await talked(store, CWD, "a")
         db = apsw.Connection(place.path)
         db.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="locked"):
-            await turn(store, claim, message("b"))
+        await store.begin(claim, prompt("b"), NOTHING)  # for that its log is enough
+        for refused in (store.seal(claim, [message("b")], NOTHING, messages=1), store.save(claim, NOTHING)):
+            with pytest.raises(StoreError, match="locked"):
+                await refused
         assert await walk(store) == [claim.session]
         db.execute("ROLLBACK")
         db.close()
-        await turn(store, claim, message("b"))
+        await store.seal(claim, [message("b")], NOTHING, messages=1)
         assert len(await history(store, claim.session)) == 2

@@ -18,7 +18,7 @@ from tests.support.stores import NOTHING, Place, message, new, prompt
 from holdfast.errors import StoreError, StoreFull
 from holdfast.format.log_records import decode_log, encode_record
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.turn_logs import TurnFile
+from holdfast.store.sqlite.turn_file import TurnFile
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -33,16 +33,16 @@ REPOSITORY = Path(__file__).parents[2]
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[TurnFile]:
     path = tmp_path / "log"
-    log = TurnFile(path, os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600))
+    log = TurnFile(path, os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     log.turn = TURN
     yield log
     log.close()
 
 
 def read_log(path: Path) -> list[bytes]:
-    lines, is_damaged = decode_log(path.read_bytes(), TURN)
-    assert not is_damaged
-    return lines
+    logged = decode_log(path.read_bytes(), TURN)
+    assert not logged.is_damaged
+    return logged.lines
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def test_what_the_system_says_is_said_in_plain_words(
     log: TurnFile, monkeypatch: pytest.MonkeyPatch, number: int, error: type[StoreError]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", fails(number))
+        patch.setattr(os, "pwrite", fails(number))
         with pytest.raises(error) as refused:
             append(log, LINES[0])
     assert type(refused.value) is error
@@ -195,7 +195,7 @@ async def test_the_log_of_a_session_is_emptied_when_a_turn_is_sealed_and_removed
         log.append(LINES[0] + b"\n")
         (path,) = place.beside("turns")
         await store.seal(claim, [message("a")], NOTHING, messages=1)
-        assert place.beside("turns") == [path] and path.read_bytes() == b""
+        assert place.beside("turns") == [path] and not path.read_bytes().strip(b"\0")
         await store.release(claim)
         assert place.beside("turns") == []
 
@@ -226,7 +226,7 @@ async def test_what_a_log_has_of_a_turn_that_was_sealed_is_not_taken_for_the_nex
         assert (await store.claim(claim.session)).broken is None
         claim = (await store.claim(claim.session)).claim
         log = await store.begin(claim, asked := prompt("y"), NOTHING)
-        assert path.read_bytes() == b""
+        assert not path.read_bytes().strip(b"\0")
         log.append(LINES[1] + b"\n")
         path.write_bytes(said + path.read_bytes())
         await store.release(claim)

@@ -135,7 +135,7 @@ def look(place: Path, witness: Witness) -> tuple[Witness, str]:
                 await witness.look(engine)
                 assert agent.performed == [], "a turn was run again"
                 # An empty one is of a turn that was about to begin; the next one that does takes its place.
-                left = [it.name for it in place.parent.glob("*.turns/*") if it.stat().st_size]
+                left = [it.name for it in place.parent.glob("*.turns/*") if it.read_bytes().strip(b"\0")]
                 assert not left, f"logs of turns that are over: {left}"
 
         asyncio.run(run())

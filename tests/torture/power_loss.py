@@ -30,7 +30,7 @@ from holdfast.format.segments import DAMAGED
 from holdfast.model import SessionState
 from holdfast.store import Changes
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.turn_logs import TurnFile
+from holdfast.store.sqlite.turn_file import TurnFile
 from tests.support.disks import ForgetfulDisk
 from tests.support.scratch import scratch
 from tests.support.stores import history, info, logged, message, prompt
@@ -191,11 +191,17 @@ class Life:
         if (session := self.pick(running=False)) is None:
             return
         asked = tuple(prompt(f"prompt {step}"))
-        known = replace(self._world[session], turn=Said(asked), title=f"asked {step}")
-        begun = self._store.begin(self._claims[session], asked, Changes(title=f"asked {step}"))
-        log = await self.do("begin", begun, **{session: known})
-        assert isinstance(log, TurnFile)
-        self._logs[session] = Path(log.path).name, log
+        known = replace(self._world[session], turn=Said(asked))
+        changes = Changes()  # with nothing else to change, its log may be all that a turn begins in
+        if self._chance.random() < 0.5:
+            known, changes = replace(known, title=f"asked {step}"), Changes(title=f"asked {step}")
+
+        async def begin() -> None:
+            log = await self._store.begin(self._claims[session], asked, changes)
+            assert isinstance(log, TurnFile)
+            self._logs[session] = Path(log.path).name, log
+
+        await self.do("begin", begin(), **{session: known})
 
     async def say(self, step: int) -> None:
         """Say something in a turn, and maybe sync it."""

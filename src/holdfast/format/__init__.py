@@ -15,11 +15,11 @@ from holdfast.format.lines import (
     with_texts,
 )
 
-FORMAT = 2
+FORMAT = 3
 """The number of the format this version writes; an older Holdfast refuses a store with a higher one.
 
 1 had no checksums, and wrote the log of a turn as bare lines, in a file for each turn. Segments and logs from then
-are still read.
+are still read. Since 3 a turn may begin in its log alone.
 """
 
 __all__ = [

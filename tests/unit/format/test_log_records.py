@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.format.log_records import LoggedTurn, decode_log, decode_old_log, encode_record
+from holdfast.format.log_records import (
+    Beginning,
+    LoggedTurn,
+    decode_log,
+    decode_old_log,
+    encode_beginning,
+    encode_record,
+)
 
 LINES = [b'{"n":%d,"text":"%s"}' % (n, b"\xf0\x9f\x98\x80" * n) for n in range(4)]
 RECORDS = [encode_record(5, line + b"\n") for line in LINES]
@@ -50,6 +57,31 @@ def test_room_that_was_made_and_not_written_is_no_damage(count: int) -> None:
 @pytest.mark.parametrize("garbage", [b"x" * 16, b"{}\n" * 100, bytes(20) + b"x"])
 def test_what_was_never_a_record_is_damage(garbage: bytes) -> None:
     assert decode_log(LOG + garbage, 5) == LoggedTurn(LINES, is_damaged=True)
+
+
+# A turn that begins in its log
+
+BEGINNING = Beginning(123, b"\n".join(LINES[:2]))
+BEGUN = encode_beginning(5, BEGINNING)
+
+
+def test_how_a_turn_began_comes_back_apart_from_what_was_said() -> None:
+    assert decode_log(BEGUN + LOG + bytes(100), 5) == LoggedTurn(LINES, is_damaged=False, beginning=BEGINNING)
+    assert decode_log(encode_record(4, b"{}\n") + BEGUN, 5) == LoggedTurn([], is_damaged=False, beginning=BEGINNING)
+    assert decode_log(BEGUN + LOG, 6) == LoggedTurn([], is_damaged=False)
+
+
+def test_a_beginning_that_was_not_written_to_its_end_is_none() -> None:
+    for size in range(len(BEGUN)):
+        assert decode_log(BEGUN[:size], 5) == LoggedTurn([], is_damaged=False)
+    for size in range(16, len(BEGUN)):  # sectors are written whole, so its header is
+        assert decode_log(BEGUN[:size] + bytes(100), 5) == LoggedTurn([], is_damaged=False)
+
+
+def test_a_beginning_that_is_damaged_is_one_all_the_same() -> None:
+    for at in range(16, len(BEGUN) - 1):
+        flipped = BEGUN[:at] + bytes([BEGUN[at] ^ 1]) + BEGUN[at + 1 :] + LOG
+        assert decode_log(flipped, 5) == LoggedTurn([], is_damaged=True, beginning=Beginning(0, b""))
 
 
 # Logs of format 1

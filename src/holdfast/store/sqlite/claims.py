@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from holdfast.store.sqlite.processes import Processes
     from holdfast.store.sqlite.rows import ClaimedRow
     from holdfast.store.sqlite.threads import Transaction
-    from holdfast.store.sqlite.turn_logs import TurnFile, TurnLogs
+    from holdfast.store.sqlite.turn_file import TurnFile
+    from holdfast.store.sqlite.turn_logs import TurnLogs
 
 
 class Claims:
@@ -30,14 +31,11 @@ class Claims:
     def claim(self, transaction: Transaction, session: str) -> Claimed:
         """Become the one writer of a session; see `holdfast.store.port.Store.claim`."""
         db = transaction.db
-        row = find_session(db, session)
-        log = self.take_log(transaction, row)
+        row, log = self.take_log(transaction, find_session(db, session))
         record = row.record()
-        broken = None if row.prompt is None else UnsealedTurn(self._lines(row, row.prompt, log))
-        if row.prompt is None:
-            self._logs.remove_sealed(row.n)  # its writer may have died after the seal, before it emptied the log
+        broken = None if row.accepted is None else UnsealedTurn(self._lines(row, row.accepted, log))
         claim = Claim(session, db.value("take_session", n=row.n, owner=self._processes.me))
-        if row.prompt is not None:
+        if row.accepted is not None:
             self._logs.keep(transaction, Claim(session, row.epoch), claim, log)
         if row.owner not in (None, self._processes.me):
             self._processes.forget_dead()
@@ -45,6 +43,7 @@ class Claims:
 
     def release(self, transaction: Transaction, claim: Claim) -> None:
         """Stop being the writer of a session; see `holdfast.store.port.Store.release`."""
+        self.note_turn(transaction, claim)
         self._logs.release(claim)
         row = transaction.db.first(ReleasedRow, "release_session", id=claim.session, epoch=claim.epoch)
         if row is not None and not row.is_unsealed:
@@ -63,25 +62,47 @@ class Claims:
         where = self._processes.describe(owner) if owner else "another process"
         return SessionMoved(f"This session was taken over by {where}; load it again to go on with it here")
 
-    def take_log(self, transaction: Transaction, row: SessionRow) -> TurnFile | None:
-        """Take the log of a session's unsealed turn, if it has one; raise `SessionBusy` where the turn still runs."""
-        if row.prompt is None:
-            return None
+    def take_log(self, transaction: Transaction, row: SessionRow) -> tuple[SessionRow, TurnFile | None]:
+        """Take the log of a session's unsealed turn, if it has one; return the session as it is then, and the log.
+
+        A log that has nothing unsealed is removed: its writer cannot begin a turn in it any more (P4). Raise
+        `SessionBusy` where a turn runs.
+        """
         last = Claim(row.id, row.epoch)
-        if self._logs.is_running(last) or self._runs_elsewhere(row.owner):
+        if self._logs.is_running(last) or (row.accepted is not None and self._runs_elsewhere(row.owner)):
             raise SessionBusy(f"A turn of this session is running in {self._processes.describe(row.owner or '')}")
         try:
-            return self._logs.take(transaction, last, row.n, row.turn)
+            if row.accepted is not None:
+                return row, self._logs.take(transaction, last, row.n, row.turn)
+            log = self._logs.take_begun(transaction, last, row.n, row.turn)
         except BlockingIOError:
-            raise SessionBusy("A turn of this session is running in another process") from None
+            where = "another process" if row.owner is None else self._processes.describe(row.owner)
+            raise SessionBusy(f"A turn of this session is running in {where}") from None
+        if log is not None:
+            _note_turn(transaction, last, log)
+            row = find_session(transaction.db, row.id)
+        return row, log
+
+    def note_turn(self, transaction: Transaction, claim: Claim) -> None:
+        """Store what a turn began with that is in its log alone, so that lists and readers know of it."""
+        log = self._logs.unsealed(claim)
+        if log is not None:
+            _note_turn(transaction, claim, log)
 
     def snapshot(self, transaction: Transaction, session: str) -> Snapshot:
         """Return a session and what its unsealed turn has said so far."""
         row = find_session(transaction.db, session)
         unsealed = None
-        if row.prompt is not None:
-            unsealed = UnsealedTurn(self._lines(row, row.prompt, None), self._running_in(row))
+        if row.accepted is not None:
+            unsealed = UnsealedTurn(self._lines(row, row.accepted, None), self._running_in(row))
+        elif (begun := self._logs.read(row.n, row.turn + 1).beginning) is not None:
+            row = row._replace(turn=row.turn + 1)
+            unsealed = UnsealedTurn(self._lines(row, begun.accepted, None), self._running_in(row))
         return Snapshot(row.record(), unsealed)
+
+    def begun_in_log(self, row: SessionRow) -> bool:
+        """Return whether a turn of a session has begun of which its log alone knows."""
+        return row.accepted is None and self._logs.read(row.n, row.turn + 1).beginning is not None
 
     def has_writer(self, n: int, owner: str | None) -> bool:
         """Return whether the owner of a session is alive, or whoever has something unsealed in its log."""
@@ -90,7 +111,7 @@ class Claims:
     def is_log_unused(self, db: Database, n: int) -> bool:
         """Return whether nobody writes the log of a session, and nothing in it is unsealed."""
         row = db.first(SessionRow, "get_session_by_number", n=n)
-        return row is None or (row.prompt is None and not self.has_writer(n, row.owner))
+        return row is None or not (row.accepted is not None or self.begun_in_log(row) or self.has_writer(n, row.owner))
 
     def _running_in(self, row: SessionRow) -> str | None:
         if not self.has_writer(row.n, row.owner):
@@ -100,6 +121,15 @@ class Claims:
     def _runs_elsewhere(self, owner: str | None) -> bool:
         return owner not in (None, self._processes.me) and self._processes.is_alive(owner)
 
-    def _lines(self, row: SessionRow, prompt: bytes, log: TurnFile | None) -> list[bytes]:
-        accepted = prompt.split(b"\n") if prompt else []
-        return accepted + self._logs.lines(log, row.n, row.turn)
+    def _lines(self, row: SessionRow, accepted: bytes, log: TurnFile | None) -> list[bytes]:
+        return (accepted.split(b"\n") if accepted else []) + self._logs.lines(log, row.n, row.turn)
+
+
+def _note_turn(transaction: Transaction, claim: Claim, log: TurnFile) -> None:
+    if log.beginning is None:
+        return
+    began_at, accepted = log.beginning
+    transaction.db.run(
+        "note_turn", id=claim.session, epoch=claim.epoch, turn=log.turn, accepted=accepted, began_at=began_at
+    )
+    transaction.after_commit(log.is_noted)

@@ -55,6 +55,8 @@ class Database:
         self._path = path
         self._queries = queries()
         self._busy_until = 0.0
+        self.new_texts: dict[tuple[int, int], list[tuple[int, str]]] = {}
+        """By id and checksum of a segment, the texts of its lines that this connection has stored and not indexed."""
         with self.plain_errors():
             self._db = apsw.Connection(path, vfs=vfs)
             try:
@@ -102,6 +104,7 @@ class Database:
 
     def roll_back(self) -> None:
         """Undo what a transaction changed. After some errors SQLite has done so by itself."""
+        self.new_texts.clear()  # they may be among it
         if not self._db.get_autocommit():
             self._db.execute("ROLLBACK")
 

@@ -24,7 +24,7 @@ from holdfast.store.port import EventWindow
 from holdfast.store.reports import Finding
 from holdfast.store.sqlite import search_index
 from holdfast.store.sqlite.histories import find_damaged
-from holdfast.store.sqlite.rows import UnsealedRow
+from holdfast.store.sqlite.rows import SessionRow, UnsealedRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +135,7 @@ def check_search_index(db: Database, _examined: ExaminedStore) -> Finding:
 def check_turns(db: Database, store: ExaminedStore) -> Finding:
     """Find out which turns run, and which broke."""
     with db.transaction():  # whoever asks who is alive must be the only one
-        unsealed = [UnsealedRow(*row) for row in db.rows("unsealed_turns")]
+        unsealed = _unsealed(db, store)
         broken = [row for row in unsealed if not store.claims.has_writer(row.n, row.owner)]
         damaged = [row.id for row in broken if _has_damaged_log(store, row)]
     running = f"{len(unsealed) - len(broken)} running"
@@ -236,15 +236,12 @@ def repair(db: Database, store: ExaminedStore, name: str) -> str:
 
 def _left_over(db: Database, store: ExaminedStore) -> list[Path]:
     """Find the logs that nobody needs: nothing in them is unsealed, and no living process keeps them for its turns."""
-    if store.files is None or not store.files.turns.is_dir():
-        return []
-    kept = {f"{row[0]}-{row[2]}.jsonl" for row in db.rows("unsealed_turns")}
-    kept |= {f"{row[0]}.log" for row in db.rows("unsealed_turns")}
+    unsealed = _unsealed(db, store)
+    kept = {f"{row.n}-{row.turn}.jsonl" for row in unsealed} | {f"{row.n}.log" for row in unsealed}
     owned = list(db.rows("owned_sessions"))
     alive = {owner for owner in {owner for _, owner in owned} if store.processes.is_alive(owner)}
     kept |= {f"{n}.log" for n, owner in owned if owner in alive}
-    logs = sorted(path for path in store.files.turns.iterdir() if _LOG.fullmatch(path.name))
-    return [path for path in logs if path.name not in kept and not _stays_for_a_while(path)]
+    return [path for path in _logs(store) if path.name not in kept and not _stays_for_a_while(path)]
 
 
 def _stays_for_a_while(path: Path) -> bool:
@@ -255,6 +252,25 @@ def _stays_for_a_while(path: Path) -> bool:
         return is_kept and time.time() - path.stat().st_mtime < EventWindow().seconds
     except OSError:
         return False
+
+
+def _unsealed(db: Database, store: ExaminedStore) -> list[UnsealedRow]:
+    """Find the turns that are not sealed: those the database knows of, and those that began in their logs alone."""
+    unsealed = [UnsealedRow(*row) for row in db.rows("unsealed_turns")]
+    known = {row.n for row in unsealed}
+    for path in _logs(store):
+        n = int(path.stem.partition("-")[0])
+        row = None if n in known else db.first(SessionRow, "get_session_by_number", n=n)
+        if row is not None and store.claims.begun_in_log(row):
+            unsealed.append(UnsealedRow(n, row.id, row.turn + 1, row.owner))
+            known.add(n)
+    return unsealed
+
+
+def _logs(store: ExaminedStore) -> list[Path]:
+    if store.files is None or not store.files.turns.is_dir():
+        return []
+    return sorted(path for path in store.files.turns.iterdir() if _LOG.fullmatch(path.name))
 
 
 def _has_damaged_log(store: ExaminedStore, row: UnsealedRow) -> bool:

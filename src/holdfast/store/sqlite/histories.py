@@ -22,7 +22,7 @@ from holdfast.format.segments import (
 )
 from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, BlockReader, Segment, damaged
 from holdfast.store.sqlite.rows import find_session
-from holdfast.store.sqlite.search_index import add_text
+from holdfast.store.sqlite.search_index import index_new_texts, segments_deleted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,10 @@ def get_end(db: Database, n: int) -> HistoryEnd:
 
 
 def extend_history(db: Database, n: int, end: HistoryEnd, lines: Sequence[Line]) -> HistoryEnd:
-    """Put lines behind a session's history; return where it ends now, for the caller to store."""
+    """Put lines behind a session's history; return where it ends now, for the caller to store.
+
+    What a search should find in them is not indexed yet; see `search_index.index_new_texts`.
+    """
     if not lines:
         return end
     position, tail, tail_bytes = end
@@ -58,11 +61,10 @@ def extend_history(db: Database, n: int, end: HistoryEnd, lines: Sequence[Line])
         if tail_bytes + len(body) > SEGMENT_BYTES:
             _merge_tail(db, n, tail)
             tail, tail_bytes = position, 0
-        segment = db.value("add_segment", lines=len(run), checksum=checksum(body), body=body)
+        body_sum = checksum(body)
+        segment = db.value("add_segment", lines=len(run), checksum=body_sum, body=body)
         db.run("add_to_history", n=n, position=position, segment=segment)
-        for at, line in enumerate(run):
-            if line.text:
-                add_text(db, line.text, segment=segment, line=at)
+        db.new_texts[segment, body_sum] = [(at, line.text) for at, line in enumerate(run) if line.text]
         position, tail_bytes = position + len(run), tail_bytes + len(body)
     return HistoryEnd(position, tail, tail_bytes)
 
@@ -72,11 +74,13 @@ def _merge_tail(db: Database, n: int, tail: int) -> None:
     small = list(_segments(db, n, tail))
     if len(small) < 2 or not all(segment.is_whole() for segment in small):
         return
+    index_new_texts(db)  # while it is known which segments are new
     first, *others = small
     db.run("move_docs", n=n, tail=tail, segment=first.segment)
     db.run("cut_history", n=n, tail=tail)
     for segment in others:
         db.run("delete_segment", id=segment.segment)
+    segments_deleted(db)
     body = b"\n".join([segment.body for segment in small])
     lines = sum(segment.lines for segment in small)
     db.run("set_segment", id=first.segment, body=body, checksum=checksum(body), lines=lines)
@@ -116,6 +120,7 @@ def delete_history(db: Database, n: int) -> None:
     db.run("delete_history", n=n)
     for segment in exclusive:
         db.run("delete_segment", id=segment)
+    segments_deleted(db)
 
 
 class HistoryReader:

@@ -28,17 +28,17 @@ RETURNING n, epoch;
 
 -- name: get_session
 SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at, archived, messages, lines, state,
-    epoch, owner, turn, prompt, principal, agent
+    epoch, owner, turn, accepted, principal, agent
 FROM session JOIN scope ON scope.id = session.scope WHERE session.id = :id;
 
 -- name: get_session_by_number
 SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at, archived, messages, lines, state,
-    epoch, owner, turn, prompt, principal, agent
+    epoch, owner, turn, accepted, principal, agent
 FROM session JOIN scope ON scope.id = session.scope WHERE n = :n;
 
 -- name: find_sessions
 SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at, archived, messages, lines, state,
-    epoch, owner, turn, prompt, principal, agent
+    epoch, owner, turn, accepted, principal, agent
 FROM session JOIN scope ON scope.id = session.scope
 WHERE session.id >= :first AND session.id < :end ORDER BY session.id LIMIT :limit;
 
@@ -61,19 +61,25 @@ ORDER BY updated_at DESC, n DESC LIMIT :limit;
 UPDATE session SET epoch = epoch + 1, owner = :owner WHERE n = :n RETURNING epoch;
 
 -- name: release_session
-UPDATE session SET owner = NULL WHERE id = :id AND epoch = :epoch RETURNING n, prompt IS NOT NULL;
+UPDATE session SET owner = NULL WHERE id = :id AND epoch = :epoch RETURNING n, accepted IS NOT NULL;
 
 -- name: begin_turn
 UPDATE session
-SET turn = turn + 1, prompt = :prompt, state = coalesce(:state, state), listed = listed OR :activity,
+SET turn = turn + 1, accepted = :accepted, state = coalesce(:state, state), listed = listed OR :activity,
     updated_at = CASE WHEN :activity THEN max(updated_at + 1, :now) ELSE updated_at END
-WHERE id = :id AND epoch = :epoch AND prompt IS NULL
+WHERE id = :id AND epoch = :epoch AND accepted IS NULL
 RETURNING n, turn, title, title_doc;
+
+-- name: note_turn
+UPDATE session
+SET turn = :turn, accepted = :accepted, listed = 1, updated_at = max(updated_at + 1, :began_at)
+WHERE id = :id AND epoch = :epoch;
 
 -- name: seal_turn
 UPDATE session
-SET prompt = NULL, state = coalesce(:state, state), messages = messages + :messages,
-    updated_at = CASE WHEN :activity THEN max(updated_at + 1, :now) ELSE updated_at END,
+SET accepted = NULL, turn = :turn, listed = listed OR :began_at > 0, state = coalesce(:state, state),
+    messages = messages + :messages,
+    updated_at = CASE WHEN :activity THEN max(updated_at + 1, :now) ELSE max(updated_at, :began_at) END,
     lines = :lines, tail = :tail, tail_bytes = :tail_bytes
 WHERE n = :n;
 
@@ -299,6 +305,25 @@ INSERT INTO words (words) VALUES ('delete-all');
 -- name: docs_of_segment
 SELECT line, id FROM doc WHERE segment = :segment;
 
+-- name: has_new_segments
+SELECT coalesce((SELECT max(id) FROM segment), 0) > (SELECT value FROM setting WHERE name = 'indexed segment');
+
+-- name: new_segments
+SELECT id, checksum FROM segment
+WHERE id > (SELECT value FROM setting WHERE name = 'indexed segment') ORDER BY id;
+
+-- name: new_history
+SELECT min(session), segment FROM history_segment
+WHERE segment > (SELECT value FROM setting WHERE name = 'indexed segment')
+GROUP BY segment ORDER BY segment;
+
+-- name: all_indexed
+UPDATE setting SET value = coalesce((SELECT max(id) FROM segment), 0) WHERE name = 'indexed segment';
+
+-- name: indexed_at_most
+UPDATE setting SET value = coalesce((SELECT max(id) FROM segment), 0)
+WHERE name = 'indexed segment' AND value > coalesce((SELECT max(id) FROM segment), 0);
+
 -- name: every_history
 SELECT session, segment FROM history_segment ORDER BY session, position;
 
@@ -309,7 +334,7 @@ SELECT n, title, title_doc FROM session WHERE title IS NOT NULL;
 SELECT 1 FROM doc WHERE id = :id AND session = :session;
 
 -- name: unsealed_turns
-SELECT n, id, turn, owner FROM session WHERE prompt IS NOT NULL;
+SELECT n, id, turn, owner FROM session WHERE accepted IS NOT NULL;
 
 -- name: owned_sessions
 SELECT n, owner FROM session WHERE owner IS NOT NULL;

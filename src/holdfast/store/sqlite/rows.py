@@ -36,8 +36,8 @@ class SessionRow(NamedTuple):
     epoch: int
     owner: str | None
     turn: int
-    prompt: bytes | None
-    """What its unsealed turn began with; None where all is sealed."""
+    accepted: bytes | None
+    """What its unsealed turn began with; None where all is sealed, or where that is in the log of the turn alone."""
     principal: str
     agent: str
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +12,7 @@ from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import DocRow, SessionRow, read_body
 from holdfast.store.sqlite.scopes import covers_all, scope_numbers
+from holdfast.store.sqlite.search_index import has_new_texts, new_texts
 from holdfast.store.words import marks, without_accents, words_in
 
 if TYPE_CHECKING:
@@ -33,13 +34,21 @@ def find(db: Database, words: str, scope: Scope, cwd: str | None, limit: int) ->
     wanted = {without_accents(word) for word in asked}
     hits: list[Hit] = []
     sessions, segments = _Sessions(db, scope, cwd), _Segments(db)
-    for doc in _docs(db, match, scope, cwd):
+    for doc in chain(_new_docs(db, wanted), _docs(db, match, scope, cwd)):
         info = sessions.having(doc)
         if info is not None:
             hits.append(_title_hit(info, wanted) if doc.segment is None else _line_hit(segments, info, doc, wanted))
         if len(hits) == limit:
             break
     return hits
+
+
+def _new_docs(db: Database, wanted: set[str]) -> Iterator[DocRow]:
+    """Find what has all of the words and could not be indexed yet, as on a full disk, newest first."""
+    if has_new_texts(db):
+        for segment, line, text in reversed(list(new_texts(db))):
+            if wanted <= set(map(without_accents, words_in(text))):
+                yield DocRow(0, segment, line, None)
 
 
 def _docs(db: Database, match: str, scope: Scope, cwd: str | None) -> Iterator[DocRow]:

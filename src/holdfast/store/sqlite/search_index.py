@@ -1,6 +1,10 @@
 """The index of words: texts put in and taken out, and the whole of it made anew from what is stored.
 
-All functions run inside a transaction of their caller's.
+Titles are indexed as they are given. What histories say is indexed later, many texts at once, and before any search
+(docs/decisions/008): the setting `indexed segment` is the id of the last segment whose texts are in the index. Later
+segments have larger ids.
+
+All functions but `has_new_texts` run inside a transaction of their caller's.
 """
 
 from __future__ import annotations
@@ -16,13 +20,48 @@ if TYPE_CHECKING:
     from holdfast.store.sqlite.database import Database
 
 
-def add_text(
+def add_title(db: Database, title: str, session: int) -> int:
+    """Add the title of a session to the index, behind all that was said before; return its number."""
+    index_new_texts(db)
+    return _add_text(db, title, session=session)
+
+
+def _add_text(
     db: Database, text: str, *, segment: int | None = None, line: int | None = None, session: int | None = None
 ) -> int:
-    """Add a text to the index, that of a line of a segment or the title of a session; return its number."""
     doc = db.value("add_doc", segment=segment, line=line, session=session)
     db.run("add_words", id=doc, text=text)
     return doc
+
+
+def has_new_texts(db: Database) -> bool:
+    """Return whether there are segments whose texts are not in the index."""
+    return bool(db.value("has_new_segments"))
+
+
+def index_new_texts(db: Database) -> None:
+    """Add the texts of all segments to the index that are not in it."""
+    if not has_new_texts(db):
+        return
+    segments = [(segment, body_sum) for segment, body_sum in db.rows("new_segments")]
+    if db.new_texts.keys() >= set(segments):
+        found = [(key[0], line, text) for key in segments for line, text in db.new_texts[key]]
+    else:  # another process has stored some of them, or this one before it was started again
+        found = list(new_texts(db))
+    for segment, line, text in found:
+        _add_text(db, text, segment=segment, line=line)
+    db.new_texts.clear()
+    db.run("all_indexed")
+
+
+def new_texts(db: Database) -> Iterator[tuple[int, int, str]]:
+    """Find the texts that are not in the index, the oldest first: the segment of each, its line there, and the text."""
+    return _texts(db, "new_history")
+
+
+def segments_deleted(db: Database) -> None:
+    """Note that segments were deleted: their ids may be given to new ones, which are not in the index."""
+    db.run("indexed_at_most")
 
 
 def delete_text(db: Database, doc: int) -> None:
@@ -36,12 +75,12 @@ def rebuild(db: Database) -> int:
     db.run("delete_all_words")
     db.run("delete_lost_docs")
     count = 0
-    for segment, line, text in _texts(db):
+    for segment, line, text in _texts(db, "every_history"):
         known = dict(db.rows("docs_of_segment", segment=segment))
         if line in known:  # later docs are newer: whatever has its place there keeps it
             db.run("add_words", id=known[line], text=text)
         else:
-            add_text(db, text, segment=segment, line=line)
+            _add_text(db, text, segment=segment, line=line)
         count += 1
     new: list[tuple[int, str]] = []
     for n, title, doc in db.rows("every_title"):
@@ -51,18 +90,22 @@ def rebuild(db: Database) -> int:
         else:
             new.append((n, title))
     for n, title in new:
-        db.run("set_title", n=n, title=title, doc=add_text(db, title, session=n))
+        db.run("set_title", n=n, title=title, doc=_add_text(db, title, session=n))
     db.run("delete_docs_without_words")
+    db.run("all_indexed")
     return count
 
 
-def _texts(db: Database) -> Iterator[tuple[int, int, str]]:
-    """Find every text that a search should find in histories: its segment, its line there, and the text."""
+def _texts(db: Database, segments: str) -> Iterator[tuple[int, int, str]]:
+    """Find every text that a search should find in histories: its segment, its line there, and the text.
+
+    `segments` is the query that gives the segments, each with a session that has it.
+    """
     done: set[int] = set()
     entry: list[bytes] = []  # its lines so far: it may be stored on several, and they may be in several segments
     place, identity = (0, 0), ("", "")
     session = None
-    for n, segment in db.rows("every_history"):
+    for n, segment in db.rows(segments):
         if n != session and entry:
             yield from _text(place, entry)
             entry, identity = [], ("", "")

@@ -17,7 +17,7 @@ from holdfast.store.port import Claim
 from holdfast.store.sqlite import histories
 from holdfast.store.sqlite.rows import AddedRow, ClaimedRow
 from holdfast.store.sqlite.scopes import scope_number
-from holdfast.store.sqlite.search_index import add_text, delete_text
+from holdfast.store.sqlite.search_index import add_title, delete_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def add_session(db: Database, info: SessionInfo, state: bytes, owner: str | None
     )
     assert row is not None
     if info.title:
-        db.run("set_title", n=row.n, title=info.title, doc=add_text(db, info.title, session=row.n))
+        db.run("set_title", n=row.n, title=info.title, doc=add_title(db, info.title, row.n))
     return row.n, Claim(info.id, row.epoch)
 
 
@@ -131,7 +131,7 @@ def encoded_state(changes: Changes) -> bytes | None:
 def _set_title(db: Database, n: int, doc: int | None, title: str | None) -> None:
     if doc is not None:
         delete_text(db, doc)
-    db.run("set_title", n=n, title=title, doc=add_text(db, title, session=n) if title else None)
+    db.run("set_title", n=n, title=title, doc=add_title(db, title, n) if title else None)
 
 
 def _encode_paths(paths: tuple[str, ...]) -> str:

@@ -14,9 +14,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.errors import SessionBusy, StoreError
+from holdfast.format.log_records import Beginning
 from holdfast.store.port import Changes, Claim, Forked, Snapshot
 from holdfast.store.reports import Finding
-from holdfast.store.sqlite import histories, scopes, search, sessions
+from holdfast.store.sqlite import histories, scopes, search, search_index, sessions
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.files import StoreFiles, plain_error
 from holdfast.store.sqlite.histories import EMPTY, HistoryEnd, HistoryReader
@@ -37,11 +38,19 @@ if TYPE_CHECKING:
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.doctor import ExaminedStore
     from holdfast.store.sqlite.threads import Transaction
-    from holdfast.store.sqlite.turn_logs import MemoryLog, TurnFile
+    from holdfast.store.sqlite.turn_file import MemoryLog, TurnFile
 
 T = TypeVar("T")
 
 MEMORY = ":memory:"
+
+NOTHING = Changes()
+
+INDEX_SECONDS, INDEX_TURNS = 2.0, 32
+"""What was sealed is indexed after so long, or when so many turns were; a search does not wait for that."""
+
+NOTE_SECONDS = 0.5
+"""A turn that began in its log alone, and lasts so long, is noted in the database: other processes list it then."""
 
 
 class SqliteStore:
@@ -59,6 +68,9 @@ class SqliteStore:
         # What is in memory is in one connection's memory.
         self._reader = self._writer if self._files is None else DatabaseThread(path, vfs, "reader")
         self._key = b""
+        self._noting: asyncio.TimerHandle | None = None  # set while a turn may have to be noted
+        self._indexing: asyncio.TimerHandle | None = None  # set while something is to be indexed…
+        self._unindexed = 0  # …and how many turns that are
 
     @classmethod
     async def open(cls, path: str, *, vfs: str | None = None) -> SqliteStore:
@@ -87,14 +99,20 @@ class SqliteStore:
         return await self._writer.write(info.id, work)
 
     async def get(self, session: str) -> Record:
+        await self._noted()
         return await self._reader.run(lambda db: find_session(db, session).record())
 
     async def snapshot(self, session: str) -> Snapshot:
-        row = await self._reader.run(lambda db: find_session(db, session))
-        if row.prompt is None:
+        await self._noted()
+        row, is_begun = await self._reader.run(lambda db: self._look(db, session))
+        if row.accepted is None and not is_begun:
             return Snapshot(row.record(), None)
         # Inside a transaction: its turn is not sealed meanwhile, and only one at a time may ask who is alive.
         return await self._writer.write(session, lambda transaction: self._claims.snapshot(transaction, session))
+
+    def _look(self, db: Database, session: str) -> tuple[SessionRow, bool]:
+        row = find_session(db, session)
+        return row, self._claims.begun_in_log(row)
 
     async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
         def work(db: Database) -> list[SessionInfo]:
@@ -106,6 +124,7 @@ class SqliteStore:
     async def list(
         self, scope: Scope, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int
     ) -> Page:
+        await self._noted()
         return await self._reader.run(lambda db: list_page(db, self._key, scope, cwd, archived, cursor, limit))
 
     async def agents(self, principal: str) -> list[str]:
@@ -137,9 +156,8 @@ class SqliteStore:
 
     async def hand_over(self, session: str, agent: str) -> None:
         def work(transaction: Transaction) -> None:
-            row = find_session(transaction.db, session)
-            if row.prompt is not None:
-                self._claims.take_log(transaction, row)
+            row, _ = self._claims.take_log(transaction, find_session(transaction.db, session))
+            if row.accepted is not None:
                 raise SessionBusy("The last turn of this session broke; open the session once, then hand it over")
             if row.agent != agent:
                 sessions.hand_over(transaction.db, row, agent)
@@ -154,6 +172,7 @@ class SqliteStore:
             db = transaction.db
             n, _ = sessions.add_session(db, info, encoded, None)
             sessions.set_end(db, n, histories.extend_history(db, n, EMPTY, lines))
+            search_index.index_new_texts(db)
 
         await self._writer.write(info.id, work)
 
@@ -201,7 +220,7 @@ class SqliteStore:
         return True
 
     def _delete(self, transaction: Transaction, row: SessionRow) -> None:
-        log = self._claims.take_log(transaction, row)
+        row, log = self._claims.take_log(transaction, row)
         sessions.delete_session(transaction.db, row)
         transaction.after_commit(lambda: self._logs.forget(Claim(row.id, row.epoch), row.n, row.turn))
         if log is not None:
@@ -220,7 +239,7 @@ class SqliteStore:
     async def begin(
         self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True
     ) -> TurnFile | MemoryLog:
-        prompt, state = b"\n".join(lines), sessions.encoded_state(changes)
+        accepted, state, now = b"\n".join(lines), sessions.encoded_state(changes), _now()
 
         def work(transaction: Transaction) -> TurnFile | MemoryLog:
             db = transaction.db
@@ -229,10 +248,10 @@ class SqliteStore:
                 "begin_turn",
                 id=claim.session,
                 epoch=claim.epoch,
-                prompt=prompt,
+                accepted=accepted,
                 state=state,
                 activity=activity,
-                now=_now(),
+                now=now,
             )
             if row is None:
                 self._claims.check(db, claim)
@@ -240,7 +259,28 @@ class SqliteStore:
             sessions.change_session(db, row, changes)
             return self._logs.begin(transaction, claim, row.n, row.turn)
 
-        return await self._writer.write(claim.session, work)
+        def alone() -> TurnFile | None:
+            return self._logs.begin_alone(claim, Beginning(now, accepted))
+
+        if not accepted or not activity or changes != NOTHING:
+            return await self._writer.write(claim.session, work)
+        log = await self._writer.write(claim.session, work, alone)
+        if self._noting is None:
+            self._noting = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._note_turns)
+        return log
+
+    async def _noted(self) -> None:
+        """Note all turns that run here, so that what is read next knows of them."""
+        for claim in self._logs.unnoted():
+            with suppress(StoreError):  # on a full disk all can be read
+                await self._writer.write(claim.session, partial(self._claims.note_turn, claim=claim))
+
+    def _note_turns(self) -> None:
+        """Store what turns began with that have lasted for a while, and that only their logs know of."""
+        self._noting = None
+        for claim in self._logs.unnoted():
+            noting = self._writer.write(claim.session, partial(self._claims.note_turn, claim=claim))
+            noting.add_done_callback(_ignore)
 
     async def seal(
         self,
@@ -260,11 +300,38 @@ class SqliteStore:
             row = self._claims.check(db, claim)
             end = histories.extend_history(db, row.n, HistoryEnd(row.lines, row.tail, row.tail_bytes), lines)
             sessions.add_private(db, row.n, row.lines, end.lines, private)
-            db.run("seal_turn", n=row.n, state=state, messages=messages, activity=activity, now=_now(), **end._asdict())
+            turn, began_at = self._logs.number(claim, row.turn)
+            db.run(
+                "seal_turn", n=row.n, turn=turn, began_at=began_at, state=state, messages=messages, activity=activity,
+                now=_now(), lines=end.lines, tail=end.tail, tail_bytes=end.tail_bytes,
+            )  # fmt: skip
             sessions.change_session(db, row, changes)
             self._logs.seal(transaction, claim, row.n, row.turn, last)
 
         await self._writer.write(claim.session, work)
+        self._index_soon()
+
+    # Search
+
+    async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
+        if await self._reader.run(search_index.has_new_texts):
+            with suppress(StoreError):  # on a full disk all can be found
+                await self._writer.run(_index)
+        return await self._reader.run(lambda db: search.find(db, words, scope, cwd, limit))
+
+    def _index_soon(self) -> None:
+        """Let what was sealed be indexed when there is enough of it, or after a while."""
+        self._unindexed += 1
+        if self._indexing is None:
+            self._indexing = asyncio.get_running_loop().call_later(INDEX_SECONDS, self._index)
+        elif self._unindexed >= INDEX_TURNS:
+            self._index()
+
+    def _index(self) -> None:
+        if self._indexing is not None:
+            self._indexing.cancel()
+        self._unindexed, self._indexing = 0, None
+        self._writer.run(_index).add_done_callback(_ignore)  # where it fails, the next search tells
 
     def keep_events(self, window: EventWindow) -> None:
         self._logs.window = window
@@ -300,9 +367,6 @@ class SqliteStore:
     async def read_private(self, session: str) -> list[bytes]:
         return await self._reader.run(lambda db: sessions.read_private(db, find_session(db, session).n))
 
-    async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
-        return await self._reader.run(lambda db: search.find(db, words, scope, cwd, limit))
-
     # Upkeep
 
     async def vacuum(self) -> None:
@@ -316,6 +380,9 @@ class SqliteStore:
     async def stats(self) -> Stats:
         from holdfast.store.sqlite import statistics  # noqa: PLC0415
 
+        await self._noted()
+        with suppress(StoreError):
+            await self._writer.run(_index)
         return await self._run_long(self._reader, lambda db: statistics.stats(db, self._files))
 
     async def examine(self) -> AsyncIterator[Finding]:
@@ -352,6 +419,10 @@ class SqliteStore:
             raise
 
     async def close(self) -> None:
+        if self._noting is not None:
+            self._noting.cancel()
+        if self._indexing is not None:
+            self._index()
         try:
             with suppress(StoreError):
                 if self._logs.idle():
@@ -369,6 +440,11 @@ class SqliteStore:
             self._logs.release(claim)
             if row is not None:  # otherwise it is the log of another process
                 self._logs.remove_sealed(row.n)
+
+
+def _index(db: Database) -> None:
+    with db.transaction():
+        search_index.index_new_texts(db)
 
 
 def _cursor_key(db: Database) -> bytes:

@@ -67,6 +67,8 @@ class _Job(NamedTuple):
     session: str | None
     inside: Callable[[Transaction], object] | None
     outside: Callable[[Database], object] | None
+    alone: Callable[[], object | None] | None = None
+    """What is tried first where nothing else waits, without a transaction; it returns None where it did nothing."""
 
     def answer(self, result: object) -> _Answer:
         return _Answer(self.future, result, None)
@@ -96,9 +98,14 @@ class DatabaseThread:
         """Do something outside of any transaction of ours."""
         return self._ask(None, None, work)
 
-    def write(self, session: str, work: Callable[[Transaction], T]) -> asyncio.Future[T]:
-        """Do something with a session inside a transaction; the result is there when it is durable."""
-        return self._ask(session, work, None)
+    def write(
+        self, session: str, work: Callable[[Transaction], T], alone: Callable[[], T | None] | None = None
+    ) -> asyncio.Future[T]:
+        """Do something with a session inside a transaction; the result is there when it is durable.
+
+        Where nothing else waits, `alone` is tried first, which does the same without a transaction or returns None.
+        """
+        return self._ask(session, work, None, alone)
 
     async def close(self) -> None:
         """Finish what is in hand, close the connection and end the thread."""
@@ -112,11 +119,12 @@ class DatabaseThread:
         session: str | None,
         inside: Callable[[Transaction], T] | None,
         outside: Callable[[Database], T] | None,
+        alone: Callable[[], T | None] | None = None,
     ) -> asyncio.Future[T]:
         if self._ended is not None:
             raise StoreError("The session store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put(_Job(future, session, inside, outside))
+        self._waiting.put(_Job(future, session, inside, outside, alone))
         return future
 
     def _serve(self) -> None:
@@ -146,6 +154,8 @@ class DatabaseThread:
     def _run(self, jobs: Sequence[_Job]) -> list[_Answer]:
         """Do what belongs together; return the answers."""
         try:
+            if len(jobs) == 1 and jobs[0].alone is not None and (result := jobs[0].alone()) is not None:
+                return [jobs[0].answer(result)]
             if self._db is None:
                 self._db = Database(self._path, vfs=self._vfs)
         except Exception as e:  # noqa: BLE001  (whatever it is, it is the caller's to know)
@@ -189,14 +199,18 @@ def _run_outside(db: Database | None, job: _Job) -> _Answer:
 def _run_alone(db: Database, job: _Job) -> _Answer:
     transaction = Transaction(db)
     try:
-        with db.plain_errors():
-            with db.transaction():
-                result = _result(job, transaction)
-            transaction.has_committed()
-            return job.answer(result)
+        db.begin()
+        try:
+            result = _result(job, transaction)
+            db.commit()
+        except BaseException:
+            db.roll_back()
+            raise
     except Exception as e:  # noqa: BLE001
         transaction.was_rolled_back()
-        return job.refusal(e)
+        return job.refusal(db.plain_error(e))
+    transaction.has_committed()
+    return job.answer(result)
 
 
 def _run_group(db: Database, jobs: Sequence[_Job]) -> list[_Answer] | None:

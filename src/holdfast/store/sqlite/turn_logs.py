@@ -10,13 +10,14 @@ too large is put aside as a second file, in place of the one before, and what is
 While something in it is unsealed, a log is locked by the process that writes it: nobody can take the turn as long as
 that process lives (P4). Whoever opens a log for writing does so inside a transaction, so only one does at a time. A
 writer whose log is no longer in its place is refused at its next append.
+
+A turn may begin in its log alone, without the database (docs/decisions/007). Whoever takes a session over takes its log
+away while it holds the lock: the old writer finds no log in its place, and has to ask the database, which refuses it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 import time
 from collections import OrderedDict
 from contextlib import ExitStack, suppress
@@ -24,24 +25,18 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from holdfast.errors import StoreError, StoreFull
-from holdfast.format.log_records import decode_log, decode_old_log, decode_turns, encode_record, readable_size
+from holdfast.errors import StoreError
+from holdfast.format.log_records import LoggedTurn, decode_log, decode_old_log, decode_turns
 from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import KeptLog
-from holdfast.store.sqlite.files import (
-    PRIVATE_FILE,
-    is_at,
-    lock,
-    make_directory,
-    plain_error,
-    sync_directory,
-    unlock,
-)
+from holdfast.store.sqlite.files import is_at, lock, plain_error
+from holdfast.store.sqlite.turn_file import UNWRITABLE, MemoryLog, TurnFile, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from holdfast.format.log_records import Beginning
     from holdfast.store.port import Claim, EventWindow
     from holdfast.store.sqlite.threads import Transaction
 
@@ -51,172 +46,10 @@ IDLE_LOGS = 64
 ATTEMPTS = 10
 """How often a log is opened anew that somebody replaces meanwhile."""
 
-_UNWRITABLE = "The log of the running turn cannot be written"
+PUT_AWAY_SECONDS = 0.1
+"""So long a writer may take to unlock its log when what was in it is sealed."""
+
 _DAMAGED_LINE = msgspec.json.encode({"sessionUpdate": DAMAGED})
-
-
-class TurnFile:
-    """The log of one session: open, and locked while a turn is in it."""
-
-    __slots__ = (
-        "_access",
-        "_directory",
-        "_failed",
-        "_fd",
-        "_identity",
-        "_is_named",
-        "_is_torn",
-        "_size",
-        "path",
-        "synced",
-        "turn",
-    )
-
-    def __init__(self, path: Path, fd: int) -> None:
-        found = os.fstat(fd)
-        self.turn: int | None = None
-        """The number of the turn in it; None where all is sealed."""
-        self.synced = 0
-        """How much of it would survive the death of the machine."""
-        self.path = str(path)
-        self._directory = path.parent
-        self._fd = fd
-        self._identity = found.st_ino, found.st_dev
-        self._size = found.st_size
-        self._is_torn = False  # whether a part of a record may stand behind the end
-        self._is_named = False  # whether its name would survive the death of the machine
-        self._failed: StoreError | None = None
-        self._access = threading.Lock()  # the event loop appends, the writer's thread empties and closes
-
-    def append(self, lines: bytes) -> None:
-        """Keep encoded events. After an error the log is as it was before."""
-        with self._access:
-            if self.turn is None:
-                raise StoreError(f"{_UNWRITABLE}: it is closed")
-            record = encode_record(self.turn, lines)
-            try:
-                if self._is_torn:
-                    self._mend()
-                written = os.write(self._fd, record)
-            except OSError as e:
-                raise plain_error(e, _UNWRITABLE) from e
-            if written == len(record) and self._is_in_place():
-                self._size += written
-                return
-            self._is_torn = True
-            with suppress(OSError):
-                self._mend()
-            if written < len(record):  # a full disk takes a part
-                raise StoreFull("There is no space left for the sessions. Free some and try again")
-            raise StoreError(f"{_UNWRITABLE}: it was removed, or another process has taken the session over")
-
-    def _mend(self) -> None:
-        os.ftruncate(self._fd, self._size)
-        self._is_torn = False
-
-    def _is_in_place(self) -> bool:
-        """Return whether it still is the file that others find: what is written elsewhere is lost with the process."""
-        try:
-            found = os.stat(self.path)  # noqa: PTH116  (often asked)
-        except OSError:
-            return False
-        return (found.st_ino, found.st_dev) == self._identity
-
-    async def sync(self) -> None:
-        """Make what was appended survive the death of the machine."""
-        if self._failed is not None:  # what the system could not write once it does not try again
-            raise self._failed
-        try:
-            self.synced = await asyncio.get_running_loop().run_in_executor(None, self._sync)
-        except OSError as e:
-            self._failed = plain_error(e, _UNWRITABLE)
-            raise self._failed from e
-
-    def _sync(self) -> int:
-        """Write it to the disk, in another thread; return how much of it."""
-        with self._access:
-            if self.turn is None:
-                raise StoreError(f"{_UNWRITABLE}: it is closed")
-            size, fd = self._size, os.dup(self._fd)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        if not self._is_named:
-            sync_directory(self._directory)
-            self._is_named = True
-        return size
-
-    def lock(self) -> bool:
-        """Lock it, if it is in its place and nobody else has; return whether that worked."""
-        return lock(self._fd) and self._is_in_place()
-
-    def read(self) -> bytes:
-        """Read all that is in it."""
-        os.lseek(self._fd, 0, os.SEEK_SET)
-        return os.read(self._fd, self._size)
-
-    def write_on(self, data: bytes) -> None:
-        """Let what is appended next stand behind the last record of `data`, all that is in it, that can be read."""
-        self._size = readable_size(data)
-        self._is_torn = True
-
-    @property
-    def size(self) -> int:
-        """How much is in it."""
-        return self._size
-
-    def empty(self) -> None:
-        """Forget what is in it. Where that fails, records of sealed turns are passed over by whoever reads it."""
-        with self._access:
-            if (self._size or self._is_torn) and self._fd >= 0:
-                with suppress(OSError):
-                    os.ftruncate(self._fd, 0)
-                    self._size = self.synced = 0
-                    self._is_torn = False
-            self._failed = None
-
-    def close(self) -> None:
-        """Close it and release its lock; what is in it stays."""
-        with self._access:
-            self.turn = None
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
-
-    def put_away(self, *, emptied: bool = True) -> None:
-        """Unlock it, and empty it: nothing in it is unsealed any more."""
-        if emptied:
-            self.empty()
-        with self._access:
-            self.turn = None
-            unlock(self._fd)
-
-
-class MemoryLog:
-    """The log of a turn of a store that is in memory: nothing of it outlives the process anyway."""
-
-    __slots__ = ("_records", "is_kept", "size", "touched", "turn")
-
-    def __init__(self, turn: int, *, is_kept: bool) -> None:
-        self.turn = turn
-        self.is_kept = is_kept
-        self.size = 0
-        self.touched = time.time()
-        self._records: list[bytes] = []
-
-    def append(self, lines: bytes) -> None:
-        """Keep encoded events, where they are to be read again."""
-        if self.is_kept:
-            self._records.append(lines)
-            self.size += len(lines)
-            self.touched = time.time()
-
-    def lines(self) -> list[bytes]:
-        """Return what was appended."""
-        return b"".join(self._records).split(b"\n")[:-1]
-
-    async def sync(self) -> None: ...
 
 
 class TurnLogs:
@@ -238,10 +71,46 @@ class TurnLogs:
         """Return whether a turn runs here under a claim. One that was claimed broken does not run."""
         return claim in self._running
 
+    def begin_alone(self, claim: Claim, beginning: Beginning) -> TurnFile | None:
+        """Begin a turn in the log of its session, without the database; return None where that cannot be.
+
+        It can where a log is at hand that was used under this claim and that nobody has taken away since, unless it
+        still has what earlier turns have said.
+        """
+        log = None if self.window is not None else self._idle.pop(claim, None)
+        if log is None:
+            return None
+        if not log.begin(beginning):
+            log.remove()
+            return None
+        self._running.add(claim)
+        self._unsealed[claim] = log
+        return log
+
+    def unsealed(self, claim: Claim) -> TurnFile | None:
+        """Return the log of the unsealed turn under a claim, if there is one."""
+        return self._unsealed.get(claim)
+
+    def number(self, claim: Claim, last: int) -> tuple[int, int]:
+        """Return the number of the unsealed turn under a claim, and when it began if its log alone knows; else 0.
+
+        `last` is the number of the last turn that the database knows of.
+        """
+        log = self._unsealed.get(claim)
+        if log is None or log.beginning is None or log.turn is None:
+            return last, 0
+        return log.turn, log.beginning.at
+
+    def unnoted(self) -> list[Claim]:
+        """Return the claims whose turns are in their logs alone."""
+        return [claim for claim, log in list(self._unsealed.items()) if log.beginning is not None]
+
     def begin(self, transaction: Transaction, claim: Claim, n: int, turn: int) -> TurnFile | MemoryLog:
         """Open the log of a session for a turn."""
+        if claim in self._unsealed:
+            raise StoreError("The last turn of this session is not sealed yet")
         self._running.add(claim)
-        transaction.after_rollback(lambda: self._end(claim, emptied=self.window is None))
+        transaction.after_rollback(lambda: self._abandon(claim))
         if self._directory is None:
             return self._begin_in_memory(n, turn)
         log = self._idle.pop(claim, None)
@@ -251,7 +120,7 @@ class TurnLogs:
         if self.window is not None:
             log = self._with_room(n, log, self.window)
         log = log or self._opened(n, replaces=True)
-        log.turn = turn
+        log.use(turn)
         self._unsealed[claim] = log
         if self.window is None:
             transaction.after_commit(log.empty)
@@ -277,8 +146,37 @@ class TurnLogs:
         if log is None:
             log = self._opened(n, replaces=False)
             transaction.after_rollback(log.close)
-        log.turn = turn
+        log.use(turn)
         return log
+
+    def take_begun(self, transaction: Transaction, last: Claim, n: int, turn: int) -> TurnFile | None:
+        """Take the log of a session if a turn behind number `turn` has begun in it; otherwise take it away.
+
+        Raise `BlockingIOError` where somebody is writing it.
+        """
+        if self._directory is None:
+            return None
+        log = self._unsealed.get(last)
+        if log is None:
+            if not self._path(n).exists():
+                return None
+            log = self._opened_patiently(n)
+            transaction.after_rollback(log.close)
+        log.beginning = decode_log(log.read(), turn + 1).beginning
+        if log.beginning is None:
+            self._fence(log, n)
+            return None
+        log.use(turn + 1)
+        return log
+
+    def _fence(self, log: TurnFile, n: int) -> None:
+        """Take a log that has nothing unsealed out of its place, so that nobody begins a turn in it (P4)."""
+        if self.window is None:
+            self.remove(n)
+        elif log.read().strip(b"\0"):
+            with suppress(OSError):
+                self._path(n).replace(self._kept_path(n))  # what was said stays readable
+        log.remove()
 
     def keep(self, transaction: Transaction, last: Claim, claim: Claim, log: TurnFile | None) -> None:
         """Hold a log that was taken, under its new claim."""
@@ -295,10 +193,14 @@ class TurnLogs:
         if self._directory is None:
             return []
         data = _read(self._path(n)) if log is None else log.read()
-        lines, is_damaged = decode_log(data, turn)
+        logged = decode_log(data, turn)
         if log is not None:
             log.write_on(data)
-        return decode_old_log(_read(self._old_path(n, turn))) + lines + [_DAMAGED_LINE] * is_damaged
+        return decode_old_log(_read(self._old_path(n, turn))) + logged.lines + [_DAMAGED_LINE] * logged.is_damaged
+
+    def read(self, n: int, turn: int) -> LoggedTurn:
+        """Read what the log of a session says about a turn."""
+        return LoggedTurn([], is_damaged=False) if self._directory is None else decode_log(_read(self._path(n)), turn)
 
     def is_locked(self, n: int) -> bool:
         """Return whether a living process has something unsealed in the log of a session."""
@@ -444,8 +346,17 @@ class TurnLogs:
             with suppress(OSError):
                 self._kept_path(n).unlink(missing_ok=True)
 
+    def _abandon(self, claim: Claim) -> None:
+        """Let go of the log of a turn that was not begun after all; its number may be used again."""
+        if self.window is not None:
+            self._end(claim, emptied=False)
+            return
+        self._running.discard(claim)
+        if (log := self._unsealed.pop(claim, None)) is not None:
+            log.remove()
+
     def _end(self, claim: Claim, *, emptied: bool = True) -> None:
-        """Put the log away of a turn that is sealed, or was not begun after all."""
+        """Put the log away of a turn that is sealed."""
         self._running.discard(claim)
         if (log := self._unsealed.pop(claim, None)) is not None:
             log.put_away(emptied=emptied)
@@ -461,7 +372,7 @@ class TurnLogs:
         """
         path = self._path(n)
         for _ in range(ATTEMPTS):
-            fd = _open(path)
+            fd = open_log(path)
             log = TurnFile(path, fd)
             if log.lock():
                 return log
@@ -471,7 +382,18 @@ class TurnLogs:
                 raise BlockingIOError(f"{path} is locked by another process")
             if in_place:
                 path.unlink(missing_ok=True)
-        raise StoreError(f"{_UNWRITABLE}: others replace it again and again")
+        raise StoreError(f"{UNWRITABLE}: others replace it again and again")
+
+    def _opened_patiently(self, n: int) -> TurnFile:
+        """Open and lock the log of a session; wait a moment for a writer that is about to unlock it."""
+        until = time.monotonic() + PUT_AWAY_SECONDS
+        while True:
+            try:
+                return self._opened(n, replaces=False)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.001)
 
     def _path(self, n: int) -> Path:
         assert self._directory is not None
@@ -491,19 +413,6 @@ class TurnLogs:
         if self._directory is not None:
             with suppress(OSError):
                 self._old_path(n, turn).unlink(missing_ok=True)
-
-
-def _open(path: Path) -> int:
-    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND
-    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the one, others have the other
-    try:
-        try:
-            return os.open(path, flags, PRIVATE_FILE)
-        except FileNotFoundError:
-            make_directory(path.parent)
-            return os.open(path, flags, PRIVATE_FILE)
-    except OSError as e:
-        raise plain_error(e, _UNWRITABLE) from e
 
 
 def _read(path: Path) -> bytes:

@@ -1,0 +1,271 @@
+"""The log of one session, as an open file: events appended, synced, read back, emptied and locked.
+
+A log that is kept for the next turn has room on the disk already, so that a turn can begin in it with one write and one
+sync, and without the database (docs/decisions/007).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from holdfast.errors import StoreError, StoreFull
+from holdfast.format.log_records import Beginning, encode_beginning, encode_record, readable_size
+from holdfast.store.sqlite.files import PRIVATE_FILE, lock, make_directory, plain_error, sync_directory, unlock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOM_BYTES, KEPT_BYTES = 4 << 10, 16 << 10
+"""How much room a log has that a turn begins in, and how large it may be to be emptied without giving its room back."""
+
+UNWRITABLE = "The log of the running turn cannot be written"
+
+
+class TurnFile:
+    """The log of one session: open, and locked while a turn is in it."""
+
+    __slots__ = (
+        "_access",
+        "_directory",
+        "_end",
+        "_failed",
+        "_fd",
+        "_identity",
+        "_is_named",
+        "_is_torn",
+        "_last_turn",
+        "_size",
+        "beginning",
+        "path",
+        "synced",
+        "turn",
+    )
+
+    def __init__(self, path: Path, fd: int) -> None:
+        found = os.fstat(fd)
+        self.turn: int | None = None
+        """The number of the turn in it; None where all is sealed."""
+        self.beginning: Beginning | None = None
+        """How that turn began, while only the log knows."""
+        self.synced = 0
+        """How much of it would survive the death of the machine."""
+        self.path = str(path)
+        self._directory = path.parent
+        self._fd = fd
+        self._identity = found.st_ino, found.st_dev
+        self._size = found.st_size
+        self._end = found.st_size  # of the file: there may be zeros behind what is in it
+        self._last_turn = 0
+        self._is_torn = False  # whether a part of a record may stand behind the end
+        self._is_named = False  # whether its name would survive the death of the machine
+        self._failed: StoreError | None = None
+        self._access = threading.Lock()  # the event loop appends, the writer's thread empties and closes
+
+    def use(self, turn: int) -> None:
+        """Take the events of a turn from now on."""
+        self.turn = self._last_turn = turn
+
+    def begin(self, beginning: Beginning) -> bool:
+        """Begin the next turn in the log alone, durably; return whether that worked.
+
+        It does where the log is empty, in its place, and locked by nobody else. Otherwise it is of no more use.
+        """
+        with self._access:
+            if self.turn is not None or self._size or self._fd < 0 or not lock(self._fd):
+                return False
+            turn = self._last_turn + 1
+            record = encode_beginning(turn, beginning)
+            try:
+                self._write(record if self._end >= ROOM_BYTES else record.ljust(ROOM_BYTES, b"\0"), 0)
+                _sync_data(self._fd)
+                self._sync_name()
+            except OSError:
+                return False
+            if not self._is_in_place():
+                return False
+            self._size = self.synced = len(record)
+            self.beginning = beginning
+            self.use(turn)
+            return True
+
+    def append(self, lines: bytes) -> None:
+        """Keep encoded events. After an error the log is as it was before."""
+        with self._access:
+            if self.turn is None:
+                raise StoreError(f"{UNWRITABLE}: it is closed")
+            record = encode_record(self.turn, lines)
+            try:
+                if self._is_torn:
+                    self._mend()
+                written = self._write(record, self._size)
+            except OSError as e:
+                raise plain_error(e, UNWRITABLE) from e
+            if written == len(record) and self._is_in_place():
+                self._size += written
+                return
+            self._is_torn = True
+            with suppress(OSError):
+                self._mend()
+            if written < len(record):  # a full disk takes a part
+                raise StoreFull("There is no space left for the sessions. Free some and try again")
+            raise StoreError(f"{UNWRITABLE}: it was removed, or another process has taken the session over")
+
+    def _write(self, data: bytes, at: int) -> int:
+        if sys.platform == "win32":
+            os.lseek(self._fd, at, os.SEEK_SET)
+            written = os.write(self._fd, data)
+        else:
+            written = os.pwrite(self._fd, data, at)
+        self._end = max(self._end, at + written)
+        return written
+
+    def _mend(self) -> None:
+        os.ftruncate(self._fd, self._size)
+        self._end, self._is_torn = self._size, False
+
+    def _is_in_place(self) -> bool:
+        """Return whether it still is the file that others find: what is written elsewhere is lost with the process."""
+        try:
+            found = os.stat(self.path)  # noqa: PTH116  (often asked)
+        except OSError:
+            return False
+        return (found.st_ino, found.st_dev) == self._identity
+
+    async def sync(self) -> None:
+        """Make what was appended survive the death of the machine."""
+        if self._failed is not None:  # what the system could not write once it does not try again
+            raise self._failed
+        try:
+            self.synced = await asyncio.get_running_loop().run_in_executor(None, self._sync)
+        except OSError as e:
+            self._failed = plain_error(e, UNWRITABLE)
+            raise self._failed from e
+
+    def _sync(self) -> int:
+        """Write it to the disk, in another thread; return how much of it."""
+        with self._access:
+            if self.turn is None:
+                raise StoreError(f"{UNWRITABLE}: it is closed")
+            size, fd = self._size, os.dup(self._fd)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        self._sync_name()
+        return size
+
+    def _sync_name(self) -> None:
+        if not self._is_named:
+            sync_directory(self._directory)
+            self._is_named = True
+
+    def lock(self) -> bool:
+        """Lock it, if it is in its place and nobody else has; return whether that worked."""
+        return lock(self._fd) and self._is_in_place()
+
+    def read(self) -> bytes:
+        """Read all that is in it."""
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        return os.read(self._fd, self._size)
+
+    def write_on(self, data: bytes) -> None:
+        """Let what is appended next stand behind the last record of `data`, all that is in it, that can be read."""
+        self._size = readable_size(data)
+        self._is_torn = True
+
+    @property
+    def size(self) -> int:
+        """How much is in it."""
+        return self._size
+
+    def empty(self) -> None:
+        """Forget what is in it. Where that fails, records of sealed turns are passed over by whoever reads it."""
+        with self._access:
+            if (self._size or self._is_torn) and self._fd >= 0:
+                with suppress(OSError):
+                    if self._end > KEPT_BYTES or self._is_torn or self._write(bytes(self._size), 0) < self._size:
+                        os.ftruncate(self._fd, 0)
+                        self._end, self._is_torn = 0, False
+                    self._size = self.synced = 0
+            self._failed = self.beginning = None
+
+    def remove(self) -> None:
+        """Close it and remove it from its place, if it is there: it must not be taken for the log of a turn."""
+        with suppress(OSError):
+            if self._is_in_place():
+                os.unlink(self.path)  # noqa: PTH108
+        self.close()
+
+    def close(self) -> None:
+        """Close it and release its lock; what is in it stays."""
+        with self._access:
+            self.turn = None
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+    def is_noted(self) -> None:
+        """Note that the database knows, too, how the turn began."""
+        self.beginning = None
+
+    def put_away(self, *, emptied: bool = True) -> None:
+        """Unlock it, and empty it: nothing in it is unsealed any more."""
+        if emptied:
+            self.empty()
+        with self._access:
+            self.turn = None
+            unlock(self._fd)
+
+
+class MemoryLog:
+    """The log of a turn of a store that is in memory: nothing of it outlives the process anyway."""
+
+    __slots__ = ("_records", "is_kept", "size", "touched", "turn")
+
+    def __init__(self, turn: int, *, is_kept: bool) -> None:
+        self.turn = turn
+        self.is_kept = is_kept
+        self.size = 0
+        self.touched = time.time()
+        self._records: list[bytes] = []
+
+    def append(self, lines: bytes) -> None:
+        """Keep encoded events, where they are to be read again."""
+        if self.is_kept:
+            self._records.append(lines)
+            self.size += len(lines)
+            self.touched = time.time()
+
+    def lines(self) -> list[bytes]:
+        """Return what was appended."""
+        return b"".join(self._records).split(b"\n")[:-1]
+
+    async def sync(self) -> None: ...
+
+
+def open_log(path: Path) -> int:
+    """Open a log, or make it; return its descriptor."""
+    flags = os.O_CREAT | os.O_RDWR
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the one, others have the other
+    try:
+        try:
+            return os.open(path, flags, PRIVATE_FILE)
+        except FileNotFoundError:
+            make_directory(path.parent)
+            return os.open(path, flags, PRIVATE_FILE)
+    except OSError as e:
+        raise plain_error(e, UNWRITABLE) from e
+
+
+def _sync_data(fd: int) -> None:
+    """Make what a file holds survive the death of the machine."""
+    if sys.platform == "linux":
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
