@@ -1,8 +1,9 @@
 """Holdfast gives every ACP agent sessions that hold.
 
 `Agent` declares an agent, `Turn` is what its handler gets. `connect` starts any agent and returns a `Connection` with
-its `ClientSession`s, whose turns are `ClientTurn`s. `holdfast.errors` has every exception. Names are loaded when they
-are first used, so that a program that needs a part does not wait for the rest.
+its `ClientSession`s, whose turns are `ClientTurn`s. `asgi` serves an agent over the network. `holdfast.errors` has
+every exception. Names are loaded when they are first used, so that a program that needs a part does not wait for the
+rest.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.agent import Agent, Session, ToolCall, Turn
+    from holdfast.asgi_app import asgi
     from holdfast.client import ClientSession, ClientTurn, Connection, connect
     from holdfast.errors import HoldfastError
 
@@ -24,6 +26,7 @@ __all__ = [
     "Session",
     "ToolCall",
     "Turn",
+    "asgi",
     "connect",
 ]
 
@@ -36,6 +39,7 @@ _HOMES = {
     "Session": "holdfast.agent.session",
     "ToolCall": "holdfast.agent.tools",
     "Turn": "holdfast.agent.turn",
+    "asgi": "holdfast.asgi_app",
     "connect": "holdfast.client.connecting",
 }
 

@@ -28,6 +28,7 @@
     │   └── InvalidAnswer       …or answered something that does not fit the question
     ├── ConnectionLost        the other side went away while something waited for it
     │   ├── ProcessExited       …and it was a process we had started: `returncode`, `stderr`, `stdout`
+    │   ├── ConnectionRefused   …or it never was there, or did not want us: `status` is that of HTTP, if it said one
     │   └── StartTimeout        …or it was started and did not answer `initialize` in time: `stderr`, `stdout`
     ├── MessageLost           they sent something that could not be read, so it is missing: `reasons`
     ├── FileRefused           a file of the session cannot be used that way; says what to do instead: `path`
@@ -225,6 +226,14 @@ class ProcessExited(ConnectionLost):
         self.returncode = returncode
         self.stderr = stderr
         self.stdout = stdout
+
+
+class ConnectionRefused(ConnectionLost):
+    """The server cannot be reached, or does not let us in."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class StartTimeout(ConnectionLost):

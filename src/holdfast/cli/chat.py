@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.completion import complete_sessions
 
 if TYPE_CHECKING:
     from holdfast.chat.settings import PermissionChoice
     from holdfast.diagnostics import LogLevel
-
-_COMMAND = "holdfast.chat.command"
-
 
 HELP = """Talk to an agent in the terminal.
 
@@ -36,19 +34,7 @@ again, in the same session, whenever you save it; `--wire` shows every message.
 """
 
 
-class _Chat(click.Command):
-    """Keeps what stands behind `--` apart: the command of an agent, not one of our files."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse our own arguments, without the agent's command."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
-            args = args[:at]
-        return super().parse_args(ctx, args)
-
-
-@click.command("chat", cls=_Chat, help=HELP)
+@click.command("chat", cls=AgentCommand, help=HELP)
 @click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False, type=click.Path())
 @click.option("--continue", "newest", is_flag=True, help="Go on with the newest session of this directory.")
 @click.option(
@@ -104,9 +90,7 @@ class _Chat(click.Command):
 @click.pass_context
 def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
     """See HELP."""
-    command = cast("tuple[str, ...] | None", ctx.meta.get(_COMMAND))
-    if command is not None and (agent is not None or not command):
-        raise click.UsageError("name an agent, or give a command behind `--`, not both")
+    command = command_behind(ctx, agent)
     if options["reload"] and options["prints"]:
         raise click.UsageError("--print ends with its answer, so there is nothing to --reload")
     if options["newest"] and options["resume"] is not None:

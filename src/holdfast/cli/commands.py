@@ -14,6 +14,8 @@ COMMANDS = {
     "run": ("holdfast.cli.completion:run", "Speak ACP on stdin and stdout: for an editor's settings"),
     "wrap": ("holdfast.cli.completion:wrap", "The same sessions for any other agent: for an editor's settings"),
     "chat": ("holdfast.cli.chat:chat", "Talk to an agent in the terminal"),
+    "serve": ("holdfast.cli.serve:serve", "Serve an agent over WebSocket and HTTP"),
+    "token": ("holdfast.cli.token:token", "Who may use `holdfast serve`"),
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
     "logs": ("holdfast.cli.logs:logs", "Show what went wrong in an agent, with the traceback"),
     "completion": ("holdfast.cli.completion:completion", "Print what makes your shell complete commands"),
@@ -28,6 +30,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast wrap -- gemini --acp      sessions that hold, for any other agent
   holdfast chat weather.py           talk to it, here in the terminal
   holdfast chat -- gemini --acp      talk to any other agent
+  holdfast serve weather.py          serve it to browsers, phones and other machines
   holdfast sessions                  the sessions of this directory
   holdfast sessions search WORDS     find where it was talked about
   holdfast sessions export ID        a session as one file, to keep or to share

@@ -30,7 +30,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
         command,
         name=arguments.name,
         lost_context=arguments.on_lost_context,
-        on_stderr=_show_stderr,
+        on_stderr=show_stderr,
     )
     gc.freeze()
     gc.enable()
@@ -42,7 +42,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
     run_to_the_end(serve())
 
 
-def _show_stderr(chunk: bytes) -> None:
+def show_stderr(chunk: bytes) -> None:
     """Write what the agent writes to stderr to ours: editors show it, or keep it in their logs."""
     try:
         sys.stderr.buffer.write(chunk)

@@ -211,6 +211,14 @@ class Engine:
                 await self._registry.retire(session, "This session was deleted", by=client)
             await self.store.delete(session_id)
 
+    def load(self) -> tuple[int, int]:
+        """Return how many sessions are in memory, and how many turns run."""
+        return self._registry.load()
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new prompts, and wait up to `grace` seconds until all turns have ended (H8)."""
+        await self._registry.drain(grace)
+
     async def shut_down(self, grace: float | None = None) -> None:
         """End all work, let go of all sessions and of the store; agents that go on are not waited for after `grace`."""
         await self._registry.shut_down(grace)

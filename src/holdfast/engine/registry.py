@@ -39,6 +39,8 @@ class Registry:
         self.limits = limits
         self.agent_name = UNBOUND
         """The agent that sessions which belong to none are bound to by their first prompt (F6)."""
+        self.draining = False
+        """Whether the process is about to end: no new prompt is taken."""
         self.live: dict[str, LiveSession] = {}
         self._window = limits.keep_events
         if self._window is not None:
@@ -180,6 +182,17 @@ class Registry:
             await self.store.release(session.journal.claim)
         except StoreError as e:
             log.warning("That a session was let go could not be stored: %s", e)
+
+    def load(self) -> tuple[int, int]:
+        """Return how many sessions are in memory, and how many turns run."""
+        return len(self.live), sum(session.runner is not None for session in self.live.values())
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new prompts, and wait up to `grace` seconds until all turns have ended."""
+        self.draining = True
+        runners = {session.runner for session in self.live.values() if session.runner is not None}
+        if runners and grace > 0:
+            await asyncio.wait(runners, timeout=grace)
 
     async def shut_down(self, grace: float | None) -> None:
         """Let go of all sessions; agents that go on are not waited for after `grace`."""

@@ -17,7 +17,7 @@ from holdfast.engine.asks import Asks
 from holdfast.engine.attachment import Attachment
 from holdfast.engine.journal import Journal, keep_latest
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
-from holdfast.errors import InvalidParams, RequestError, SessionMoved, SessionNotFound, TurnOver
+from holdfast.errors import InvalidParams, InvalidRequest, RequestError, SessionMoved, SessionNotFound, TurnOver
 from holdfast.model import (
     UNBOUND,
     Event,
@@ -405,6 +405,8 @@ class LiveSession:
             raise InvalidParams("A prompt must not be empty")
         if not self.is_live:
             raise SessionNotFound(self.id)
+        if self._registry.draining:
+            raise InvalidRequest("The server is about to end and takes no new prompts; send it again in a moment")
         queue = self.queue if self.queue is not None else deque[LiveTurn]()
         starting = self.turn is None  # then the first in line does not wait
         if len(queue) - starting >= self.limits.prompts:

@@ -71,6 +71,8 @@ class ClientConnection:
         self.login_needed = False
         """Whether the client has to log in before anything else."""
         self._logged_in_here = False
+        self.max_sessions: int | None = None
+        """How many sessions the client may have open at once; None is any number."""
         self._dialect: Dialect | None = None
 
     async def run(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 import msgspec
 
-from holdfast.errors import InvalidParams, SessionNotFound
+from holdfast.errors import InvalidParams, InvalidRequest, SessionNotFound
 from holdfast.model import (
     ArchiveFilter,
     checked_cwd,
@@ -349,6 +349,9 @@ class Dialect(ABC):
         self._peer.after_answer(step)
 
     def _new_client(self, session_id: str, setup: Setup) -> AttachedClient:
+        most = self.connection.max_sessions
+        if most is not None and len(self._clients) >= most:
+            raise InvalidRequest(f"A connection has at most {most} sessions open; close some that are not used")
         lowering, questions, services = self._lowering(session_id), self._questions(), self._services()
         return AttachedClient(
             self.connection, session_id, setup, lowering=lowering, questions=questions, services=services

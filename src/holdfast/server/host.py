@@ -52,6 +52,11 @@ class Host:
 
         return Engine(await open_store(self._store), self.port, limits=self._limits)
 
+    async def drain(self, grace: float) -> None:
+        """Take no new turns, and give running ones `grace` seconds to end by themselves (H8)."""
+        if self._engine is not None:
+            await self._engine.drain(grace)
+
     async def shut_down(self, grace: float) -> None:
         """End all work; agents that go on are not waited for after `grace` seconds."""
         if self._engine is not None:

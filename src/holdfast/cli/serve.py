@@ -1,0 +1,198 @@
+"""`holdfast serve`: an agent over WebSocket and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from holdfast.cli.agent_command import AgentCommand, command_behind
+from holdfast.cli.server_files import local_token, server_files
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from holdfast.engine import AgentPort
+    from holdfast.server.host import Host, ProtocolChoice
+    from holdfast.server.remote import RemoteServer
+
+HELP = """Serve an agent over WebSocket and HTTP: to browsers, phones, and with `holdfast connect` to every editor.
+
+AGENT is a Python file that declares an agent (FILE or FILE:NAME), or `demo`, or `code`. Any other ACP agent is given by
+its command, behind `--`:
+
+\b
+  holdfast serve weather.py                    on this machine, at http://127.0.0.1:8180/acp
+  holdfast serve -- gemini --acp               the same for an agent that is not ours
+  holdfast serve weather.py --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+                                               for others; give each of them a token: holdfast token new ada
+  holdfast serve demo --port 8181 --no-auth    for tests: everybody on this machine is let in
+
+Nobody is let in without a token. The one of this machine's user is found by `holdfast connect` and `holdfast chat` by
+themselves. All limits can be put into a file: --config serve.toml.
+"""
+
+
+@click.command("serve", cls=AgentCommand, help=HELP)
+@click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False, type=click.Path())
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", default=8180, show_default=True, type=click.IntRange(0, 65535), help="The port; 0 is any.")
+@click.option(
+    "--name", "names", metavar="HOST[:PORT]", multiple=True, help="Another name it is asked under, as behind a proxy."
+)
+@click.option("--origin", "origins", metavar="URL", multiple=True, help="Another page whose scripts may use it.")
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A certificate (PEM).")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key (PEM).")
+@click.option("--insecure", is_flag=True, help="Listen to other machines without TLS: behind a proxy that has it.")
+@click.option("--no-auth", is_flag=True, help="Let in everybody on this machine; refused for any other address.")
+@click.option(
+    "--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file of tokens (default: beside the store)."
+)
+@click.option("--store", metavar="FILE", help="Where sessions are kept, as for `holdfast run`.")
+@click.option("--protocol", type=click.Choice(["1", "2", "auto"]), default="auto", show_default=True)
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A TOML file with a table [limits]."
+)
+@click.option("--max-connections", type=click.IntRange(1), help="Connections of one principal at once (256).")
+@click.option("--max-message", type=click.IntRange(1_024), metavar="BYTES", help="The longest message (16 MiB).")
+@click.option("--grace", type=click.FloatRange(0), metavar="SECONDS", help="What turns get to end on SIGTERM (30).")
+@click.option(
+    "--log-level", default="info", type=click.Choice(["debug", "info", "warning", "error"]), show_default=True
+)
+@click.option("--log-format", default="text", type=click.Choice(["text", "json"]), help="json: one object a line.")
+@click.option("--agent-name", metavar="NAME", help="For a COMMAND: the name its sessions belong to.")
+@click.option(
+    "--on-lost-context", type=click.Choice(["seed", "refuse", "new"]), default="seed", help="As for `holdfast wrap`."
+)
+@click.pass_context
+def serve(ctx: click.Context, agent: str | None, **options: Any) -> int:
+    """See HELP."""
+    from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415  (`--help` needs none of it)
+    from holdfast.diagnostics.logging_setup import start_logging  # noqa: PLC0415
+
+    command = command_behind(ctx, agent)
+    if command is None and agent is None:
+        raise click.UsageError("serve what? Name a file, as in `holdfast serve weather.py`, or `demo`")
+    make_undumpable()  # the environment may hold keys, and agents run commands (P10)
+    called = agent or options["agent_name"] or command[0] if command else agent or ""
+    start_logging(options["log_level"], agent=called, store=options["store"], format=options["log_format"])
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # what it tells, we tell without paths
+    asyncio.run(_serve(agent, command, options))
+    return 0
+
+
+async def _serve(agent: str | None, command: tuple[str, ...] | None, options: Mapping[str, Any]) -> None:
+    from holdfast.server.remote.serving import listen, serve  # noqa: PLC0415
+
+    _check(options)
+    listening = listen(options["host"], options["port"])
+    port = listening.getsockname()[1]
+    async with _agent_port(agent, command, options) as agent_port:
+        server = _remote_server(_host(agent_port, options), options, port)
+        await serve(
+            server, listening, tls_cert=options["tls_cert"], tls_key=options["tls_key"],
+            on_ready=lambda: _greet(server, options, port),
+        )  # fmt: skip
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    """Refuse what would let strangers in, or listen in (H6)."""
+    from holdfast.server.remote.names import is_loopback  # noqa: PLC0415
+
+    here = is_loopback(options["host"])
+    if (options["tls_cert"] is None) is not (options["tls_key"] is None):
+        raise click.UsageError("--tls-cert and --tls-key belong together")
+    if options["no_auth"] and not here:
+        raise click.UsageError("--no-auth is for this machine alone; make tokens with `holdfast token new NAME`")
+    if not here and options["tls_cert"] is None and not options["insecure"]:
+        raise click.UsageError(
+            f"at {options['host']} others could listen in: give --tls-cert and --tls-key,"
+            " or --insecure behind a proxy that has them"
+        )
+
+
+def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteServer:
+    from holdfast.server.remote import Everybody, RemoteServer, SignIn, names_for  # noqa: PLC0415
+
+    files = server_files(options["store"])
+    names = names_for(options["host"], port, options["names"], options["origins"])
+    authenticator = Everybody() if options["no_auth"] else local_token(files, options["tokens"])
+    sign_in = SignIn(files.cookie_key)
+    return RemoteServer(host, names=names, authenticator=authenticator, sign_in=sign_in, limits=_limits(options))
+
+
+@asynccontextmanager
+async def _agent_port(
+    agent: str | None, command: tuple[str, ...] | None, options: Mapping[str, Any]
+) -> AsyncGenerator[AgentPort]:
+    """Yield the agent that the command line names: one of ours, or another process."""
+    if command is None:
+        from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
+        from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
+
+        yield AuthorAgent(load_agent(agent or ""))
+        return
+    from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
+    from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
+
+    launch = Launch(command, name=options["agent_name"], lost_context=options["on_lost_context"], on_stderr=show_stderr)
+    async with ProxyPort(launch) as port:
+        yield port
+
+
+def _host(port: AgentPort, options: Mapping[str, Any]) -> Host:
+    from holdfast.engine import EngineLimits  # noqa: PLC0415
+    from holdfast.server.host import Host  # noqa: PLC0415
+    from holdfast.store import EventWindow  # noqa: PLC0415
+
+    protocol = cast("ProtocolChoice", options["protocol"])
+    return Host(port, store=options["store"], protocol=protocol, limits=EngineLimits(keep_events=EventWindow()))
+
+
+def _limits(options: Mapping[str, Any]) -> Any:
+    import msgspec  # noqa: PLC0415
+
+    from holdfast.server.remote import RemoteLimits  # noqa: PLC0415
+
+    limits = RemoteLimits()
+    if options["config"] is not None:
+        try:
+            table = msgspec.toml.decode(options["config"].read_bytes(), type=dict[str, dict[str, float]])
+            chosen = table.get("limits", {})
+            limits = limits._replace(**{name: type(getattr(limits, name))(value) for name, value in chosen.items()})
+        except (msgspec.DecodeError, AttributeError, ValueError) as e:
+            raise click.UsageError(f"{options['config']} makes no sense: {e}") from None
+    flags = {
+        "connections": options["max_connections"],
+        "message": options["max_message"],
+        "grace": options["grace"],
+    }
+    return limits._replace(**{name: value for name, value in flags.items() if value is not None})
+
+
+def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:
+    """Tell how to connect."""
+    from holdfast.model import LOCAL  # noqa: PLC0415
+
+    scheme = "http" if options["tls_cert"] is None else "https"
+    named = options["names"][0] if options["names"] else None
+    address = options["host"] if options["host"] not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
+    base = f"{scheme}://{named}" if named else f"{scheme}://{address}:{port}"
+    lines = [f"Serving at {base}{server.path}", ""]
+    if not options["no_auth"]:
+        link = server.sign_in.new_link(LOCAL)
+        lines.append(f"  in a browser      {base}/link/{link}   (works once, for an hour)")
+    lines += [
+        f"  in an editor      holdfast connect {base}{server.path}",
+        f"  in the terminal   holdfast chat {base}{server.path}",
+    ]
+    if not options["no_auth"]:
+        lines.append("  for others        holdfast token new NAME")
+    sys.stderr.write("\n".join(lines) + "\n\n")
+    sys.stderr.flush()
+    logging.getLogger(__name__).info("Ready")

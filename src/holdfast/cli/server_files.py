@@ -1,0 +1,77 @@
+"""The files of a server, beside its store: tokens, the key of cookies, and the token of this machine's user."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.model import LOCAL
+from holdfast.store.address import default_address, file_of
+
+if TYPE_CHECKING:
+    from holdfast.server.remote import RemoteRequest, TokenFile
+
+
+class ServerFiles(NamedTuple):
+    """Where a server's files are."""
+
+    tokens: Path
+    cookie_key: Path
+    local_token: Path
+    """The token of this machine's user; whoever can read it is that user."""
+
+
+def server_files(store: str | None = None) -> ServerFiles:
+    """Return where the files of a server with that store are; of one in memory, where the usual ones are."""
+    file = file_of(store or default_address())
+    if file is None:
+        file = file_of(default_address()) or Path.home() / ".holdfast" / "sessions.db"
+    beside = file.absolute().parent
+    return ServerFiles(beside / "tokens.toml", beside / "cookie.key", beside / "local.token")
+
+
+class LocalOrTokens:
+    """Knows the token of this machine's user, and those in a file."""
+
+    def __init__(self, local: str, tokens: TokenFile) -> None:
+        from holdfast.server.remote.authentication import hash_token  # noqa: PLC0415
+
+        self._local = hash_token(local)
+        self._tokens = tokens
+
+    async def principal(self, request: RemoteRequest) -> str | None:
+        """Return whom the token of a request names."""
+        import hmac  # noqa: PLC0415
+
+        from holdfast.server.remote.authentication import hash_token  # noqa: PLC0415
+
+        token = request.bearer
+        if token is None:
+            return None
+        is_local = hmac.compare_digest(hash_token(token), self._local)
+        owner = self._tokens.owner(token)
+        return LOCAL if is_local else owner
+
+
+def local_token(files: ServerFiles, tokens: Path | None) -> LocalOrTokens:
+    """Return an authenticator that knows the user of this machine, whose token is made if there is none."""
+    from holdfast.server.remote import TokenFile  # noqa: PLC0415
+
+    return LocalOrTokens(_read_or_make(files.local_token), TokenFile(tokens or files.tokens))
+
+
+def _read_or_make(path: Path) -> str:
+    import secrets  # noqa: PLC0415
+
+    from holdfast.server.remote.authentication import PREFIX  # noqa: PLC0415
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    token = PREFIX + secrets.token_urlsafe(32)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(token + "\n")
+    return token

@@ -1,0 +1,59 @@
+"""`holdfast token`: who may use a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli.server_files import server_files
+
+
+@click.group("token")
+def token() -> None:
+    r"""Make and remove the tokens with which others use `holdfast serve`.
+
+    \b
+      holdfast token new ada           print a token for Ada, once; only its hash is stored
+      holdfast token list              who has tokens
+      holdfast token remove ada        let her in no more; takes effect at once
+
+    Sessions belong to the name: whoever has a token for it sees them.
+    """
+
+
+@token.command("new")
+@click.argument("name")
+@click.option("--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file (default: beside the store).")
+def new(name: str, tokens: Path | None) -> None:
+    """Print a new token for NAME."""
+    from holdfast.server.remote.authentication import TokenFile  # noqa: PLC0415
+
+    file = TokenFile(tokens or server_files().tokens)
+    click.echo(file.add(name))
+    click.echo(f"This is shown once. Its hash is in {file.path}.", err=True)
+
+
+@token.command("list")
+@click.option("--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file (default: beside the store).")
+def list_(tokens: Path | None) -> None:
+    """List who has tokens."""
+    from holdfast.server.remote.authentication import TokenFile  # noqa: PLC0415
+
+    entries = TokenFile(tokens or server_files().tokens).entries()
+    for entry in entries:
+        click.echo(f"{entry.name}\t{entry.created}\t{entry.sha256[:8]}…")
+    if not entries:
+        click.echo("Nobody has a token; make one with `holdfast token new NAME`.", err=True)
+
+
+@token.command("remove")
+@click.argument("name")
+@click.option("--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file (default: beside the store).")
+def remove(name: str, tokens: Path | None) -> int:
+    """Remove all tokens of NAME."""
+    from holdfast.server.remote.authentication import TokenFile  # noqa: PLC0415
+
+    removed = TokenFile(tokens or server_files().tokens).remove(name)
+    click.echo(f"{removed} removed." if removed else f"{name} has no token.", err=True)
+    return 0 if removed else 1

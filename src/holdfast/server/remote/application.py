@@ -1,0 +1,351 @@
+"""`RemoteServer`: the ASGI application. It lets in whom it should, and gives messages to connections and back.
+
+Rules, then code:
+
+- Before anything else: the `Host` and `Origin` are ours, somebody is known to ask, and asks not too often (H6).
+- ``/acp`` takes WebSockets (H1), POST, GET and DELETE (H2).
+- ``/healthz``, ``/readyz`` and ``/metrics`` tell how it is (H8).
+- ``/link/…`` signs in a browser, once.
+- All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+from holdfast.server.remote.acp_streams import read_incoming
+from holdfast.server.remote.authentication import Everybody
+from holdfast.server.remote.connections import Connections
+from holdfast.server.remote.event_streams import serve_events
+from holdfast.server.remote.limits import Quotas, RemoteLimits
+from holdfast.server.remote.metrics import Metrics
+from holdfast.server.remote.requests import Refusal, read_body, refuse, request_from, respond
+from holdfast.server.remote.sign_in import COOKIE, SignIn
+from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
+from holdfast.transport.lines import Oversized
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+    from typing import Self
+
+    from holdfast.server.host import Host
+    from holdfast.server.remote.acp_streams import Incoming
+    from holdfast.server.remote.authentication import Authenticator
+    from holdfast.server.remote.connections import RemoteConnection
+    from holdfast.server.remote.names import Names
+    from holdfast.server.remote.requests import Receive, RemoteRequest, Scope, Send
+    from holdfast.transport import Transport
+
+log = logging.getLogger(__name__)
+
+CONNECTION_ID, SESSION_ID = "acp-connection-id", "acp-session-id"
+
+SUBPROTOCOL = "acp.v1"
+"""What is echoed to a WebSocket that offers it."""
+
+DIRECT = "holdfast.direct"
+"""The extension that our own uvicorn puts into the scope; see `holdfast.server.remote.direct`."""
+
+POSTS = 64
+"""So many POSTs of one connection may be on their way at once."""
+
+
+class RemoteServer:
+    """An agent that can be reached over WebSocket and HTTP: an ASGI application."""
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        names: Names,
+        authenticator: Authenticator | None = None,
+        sign_in: SignIn | None = None,
+        limits: RemoteLimits | None = None,
+        path: str = "/acp",
+        pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
+    ) -> None:
+        """Serve a host.
+
+        `names` says under which names it may be asked. Without an `authenticator` everybody is let in as the user of
+        this machine. `pages` is an ASGI application for all paths that are not ours.
+        """
+        self.host = host
+        self.path = path
+        self.limits = limits or RemoteLimits()
+        self.names = names
+        self.authenticator = authenticator or Everybody()
+        self.sign_in = sign_in or SignIn()
+        self.metrics = Metrics()
+        self.quotas = Quotas(self.limits, time.monotonic)
+        self.connections = Connections(host, self.limits, self.quotas)
+        self.draining = False
+        """Whether it is about to end: it takes no new connections and turns (H8)."""
+        self._pages = pages
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self, grace: float = 0.0) -> None:
+        """Take no new turns, give running ones `grace` seconds, end all connections, let go of the store (H8)."""
+        self.draining = True
+        await self.host.drain(grace)
+        await self.connections.close_all()
+        await self.host.shut_down(1.0)
+
+    # The application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or serve a WebSocket."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        websocket = scope["type"] == "websocket"
+        status = _Status(send)
+        try:
+            request = request_from(scope)
+            await self._answer(request, scope, receive, status)
+        except Refusal as e:
+            await refuse(status, e, websocket=websocket)
+        finally:
+            self.metrics.requests["WEBSOCKET" if websocket else scope["method"][:10], status.code] += 1
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _answer(self, request: RemoteRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        if request.method in ("GET", "HEAD") and request.path in ("/healthz", "/readyz"):
+            await self._health(request, send)
+            return
+        try:
+            self.names.check(request)
+        except Refusal:
+            self.metrics.refused["host"] += 1
+            raise
+        if request.method == "GET" and request.path.startswith("/link/"):
+            await self._use_link(request, send)
+            return
+        principal = await self._who(request)
+        if request.path == self.path:
+            await self._serve(request, principal, scope, receive, send)
+        elif request.path == "/metrics" and request.method == "GET":
+            text = self.metrics.text(self._gauges()).encode()
+            await respond(send, 200, text, [("content-type", "text/plain; version=0.0.4")])
+        elif self._pages is not None:
+            scope["holdfast.principal"] = principal
+            await self._pages(scope, receive, send)
+        else:
+            raise Refusal(404, f"There is nothing here; the agent is at {self.path}")
+
+    async def _serve(self, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
+        match request.method:
+            case "WEBSOCKET":
+                await self._websocket(request, principal, scope, receive, send)
+            case "POST":
+                await self._post(request, principal, receive, send)
+            case "GET":
+                await self._get(request, principal, scope, receive, send)
+            case "DELETE":
+                connection = self.connections.find(request.headers.get(CONNECTION_ID), principal)
+                assert connection.streams is not None
+                connection.streams.end()
+                await respond(send, 202)
+            case _:
+                raise Refusal(405, "Use POST, GET, DELETE or a WebSocket", {"allow": "GET, POST, DELETE"})
+
+    # Who asks
+
+    async def _who(self, request: RemoteRequest) -> str:
+        """Return the principal of a request; raise `Refusal` before anything else is done for it (H6)."""
+        principal = await self.authenticator.principal(request)
+        if principal is None and (cookie := request.cookie(COOKIE)) is not None:
+            principal = self.sign_in.principal_of(cookie)
+            browser = request.method not in ("GET", "HEAD")
+            if principal is not None and browser and "origin" not in request.headers:
+                raise Refusal(403, "A browser says which page asks; this request does not")
+        if principal is None:
+            self.metrics.refused["token"] += 1
+            raise Refusal(401, "Send a token: Authorization: Bearer …", {"www-authenticate": 'Bearer realm="holdfast"'})
+        if not self.quotas.may_ask(principal):
+            self.metrics.refused["rate"] += 1
+            raise Refusal(429, "Too many requests; wait a moment", {"retry-after": "1"})
+        return principal
+
+    async def _use_link(self, request: RemoteRequest, send: Send) -> None:
+        principal = self.sign_in.use_link(request.path.removeprefix("/link/"))
+        if principal is None:
+            raise Refusal(403, "This link was used before, or is too old; ask for a new one with `holdfast link`")
+        cookie = self.sign_in.cookie_for(principal, secure=request.secure)
+        headers = [("set-cookie", cookie), ("location", "../"), ("cache-control", "no-store"),
+                   ("referrer-policy", "no-referrer")]  # fmt: skip
+        await respond(send, 303, b"", headers)
+
+    # Over a WebSocket, as H1 has it
+
+    async def _websocket(
+        self, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._check_open(principal)
+        await receive()  # the handshake
+        subprotocol = SUBPROTOCOL if SUBPROTOCOL in request.subprotocols else None
+        accept: dict[str, Any] = {"type": "websocket.accept", "subprotocol": subprotocol}
+        connection_id = secrets.token_urlsafe(24)
+        await send({**accept, "headers": [(CONNECTION_ID.encode(), connection_id.encode())]})
+        transport = self._websocket_transport(scope, receive, send)
+        connection = self.connections.new_websocket(transport, principal, connection_id)
+        self.metrics.opened["websocket"] += 1
+        await self.connections.run_websocket(connection)
+
+    def _websocket_transport(self, scope: Scope, receive: Receive, send: Send) -> Transport:
+        direct = _direct(scope)
+        if direct is None:
+            return AsgiWebSocketTransport(receive, send, limit=self.limits.message)
+        return direct.take_over(limit=self.limits.message, ping=self.limits.ping, pong=self.limits.pong)
+
+    def _check_open(self, principal: str) -> None:
+        if self.draining:
+            raise Refusal(503, "The server is about to end; try again in a moment", {"retry-after": "5"})
+        try:
+            self.connections.check_room(principal)
+        except Refusal:
+            self.metrics.refused["connections"] += 1
+            raise
+
+    # Over HTTP, as H2 has it
+
+    async def _post(self, request: RemoteRequest, principal: str, receive: Receive, send: Send) -> None:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise Refusal(415, "Send application/json")
+        connection_id = request.headers.get(CONNECTION_ID)
+        connection = None if connection_id is None else self.connections.find(connection_id, principal)
+        length = request.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > 2 * self.limits.message:
+            raise Refusal(413, f"The body is too long; at most {self.limits.message} bytes", {"connection": "close"})
+        body = await read_body(receive, 2 * self.limits.message, self.limits.body_seconds)
+        if len(body) > self.limits.message:
+            if connection is not None:
+                await connection.streams_of.transport.deliver(Oversized.of(body, self.limits.message))
+            raise Refusal(413, f"The message is too long; at most {self.limits.message} bytes")
+        message = read_incoming(body)
+        if message.method == "initialize" and message.id is not None:
+            await self._initialize(connection, principal, message, body, send)
+            return
+        if connection is None:
+            raise Refusal(400, "The header Acp-Connection-Id is missing; the answer to initialize names it")
+        self._check_session(request, message)
+        await self._deliver(connection, message, body)
+        await respond(send, 202)
+
+    def _check_session(self, request: RemoteRequest, message: Incoming) -> None:
+        named, in_body = request.headers.get(SESSION_ID), message.session_id
+        if named is not None and in_body is not None and named != in_body:
+            raise Refusal(400, "Acp-Session-Id and the message name two sessions")
+
+    async def _deliver(self, connection: RemoteConnection, message: Incoming, body: bytes) -> None:
+        streams = connection.streams_of
+        if connection.posts >= POSTS:
+            raise Refusal(429, "Too many requests at once; wait for those before", {"retry-after": "1"})
+        streams.expect(message)
+        connection.posts += 1
+        try:
+            if not await streams.transport.deliver(body):
+                raise Refusal(404, "This connection has ended; send initialize again")
+        finally:
+            connection.posts -= 1
+
+    async def _initialize(
+        self, connection: RemoteConnection | None, principal: str, message: Incoming, body: bytes, send: Send
+    ) -> None:
+        assert message.id is not None
+        if connection is None:
+            self._check_open(principal)
+            connection = self.connections.open_http(principal)
+            self.metrics.opened["http"] += 1
+        streams = connection.streams_of
+        answer = streams.expect_initialize(message.id)
+        if not await streams.transport.deliver(body):
+            raise Refusal(404, "This connection has ended; send initialize again")
+        try:
+            encoded = await answer
+        except asyncio.CancelledError:
+            if not answer.cancelled():
+                raise
+            raise Refusal(503, "The connection has ended; send initialize again") from None
+        headers = [("content-type", "application/json"), (CONNECTION_ID, connection.id), ("cache-control", "no-store")]
+        await respond(send, 200, encoded, headers)
+
+    async def _get(self, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
+        accepts = request.headers.get("accept", "*/*")
+        if "text/event-stream" not in accepts and "*/*" not in accepts:
+            raise Refusal(406, "Accept text/event-stream")
+        connection = self.connections.find(request.headers.get(CONNECTION_ID), principal)
+        streams = connection.streams_of
+        session_id = request.headers.get(SESSION_ID)
+        stream = streams.connection if session_id is None else streams.session_stream(session_id)
+        last_event_id = request.headers.get("last-event-id")
+        if not stream.read_from(last_event_id):
+            raise Refusal(409, "What came after that event is not kept; load the session again")
+        if last_event_id is not None:
+            self.metrics.resumed["exact"] += 1
+        direct = _direct(scope)
+        serving = serve_events(stream, receive, send, abort=None if direct is None else direct.abort)
+        try:
+            self.connections.read_changed(connection)
+            await serving
+        finally:
+            self.connections.read_changed(connection)
+
+    # How it is (H8)
+
+    async def _health(self, request: RemoteRequest, send: Send) -> None:
+        ready = request.path == "/healthz" or not self.draining
+        body = b"" if request.method == "HEAD" else (b"ok\n" if ready else b"draining\n")
+        await respond(send, 200 if ready else 503, body, [("content-type", "text/plain")])
+
+    def _gauges(self) -> dict[str, dict[str, float]]:
+        engine = self.host.opened
+        sessions, turns = (0, 0) if engine is None else engine.load()
+        return {
+            "holdfast_connections": self.connections.count(),
+            "holdfast_sessions": {"": sessions},
+            "holdfast_turns": {"": turns},
+            "holdfast_unsent_bytes": {"": self.connections.unsent},
+            "holdfast_draining": {"": float(self.draining)},
+        }
+
+
+def _direct(scope: Scope) -> Any:
+    """Return the extension that our own uvicorn puts into the scope, if it is there."""
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    return extensions.get(DIRECT)
+
+
+class _Status:
+    """Passes on what is sent, and keeps the status."""
+
+    __slots__ = ("_send", "code")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.code = 101
+
+    async def __call__(self, message: Any) -> None:
+        if "status" in message:
+            self.code = message["status"]
+        await self._send(message)

@@ -1,0 +1,135 @@
+"""Who asks: an `Authenticator` tells on whose behalf a request is made. Tokens are one way, others can be brought."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from holdfast.errors import UsageError
+from holdfast.model import LOCAL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast.server.remote.requests import RemoteRequest
+
+log = logging.getLogger(__name__)
+
+PREFIX = "hf_"
+"""Tokens begin with it, so that people and scanners see what they are."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._+-]{0,99}")
+
+
+class Authenticator(Protocol):
+    """Tells who asks."""
+
+    async def principal(self, request: RemoteRequest) -> str | None:
+        """Return on whose behalf a request is made; None where it is not known, and the request gets 401.
+
+        It is called for every request and must be quick. The same person must always get the same name: sessions
+        belong to it.
+        """
+        ...
+
+
+class Everybody:
+    """Lets everybody in as the user of this machine: for loopback alone."""
+
+    async def principal(self, request: RemoteRequest) -> str | None:  # noqa: ARG002
+        """Return the local principal."""
+        return LOCAL
+
+
+class TokenEntry(msgspec.Struct, frozen=True):
+    """A token as it is stored: never itself, only its hash."""
+
+    name: str
+    sha256: str
+    created: str = ""
+
+
+class _TokenFile(msgspec.Struct):
+    token: list[TokenEntry] = []
+
+
+class TokenFile:
+    """Tokens in a TOML file. A change of the file is seen at the next request."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read_at: tuple[int, int] | None = None
+        self._entries: list[TokenEntry] = []
+
+    async def principal(self, request: RemoteRequest) -> str | None:
+        """Return whom the token of a request names."""
+        token = request.bearer
+        return None if token is None else self.owner(token)
+
+    def owner(self, token: str) -> str | None:
+        """Return the principal of a token. Takes as long for a wrong one as for a right one (H6)."""
+        hashed = hash_token(token)
+        owner: str | None = None
+        for entry in self.entries():
+            if hmac.compare_digest(hashed, entry.sha256):
+                owner = entry.name
+        return owner
+
+    def entries(self) -> list[TokenEntry]:
+        """Return the tokens there are; raise `UsageError` where the file makes no sense."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            self._entries, self._read_at = [], None
+            return []
+        if (status.st_mtime_ns, status.st_size) != self._read_at:
+            try:
+                read = msgspec.toml.decode(self.path.read_bytes(), type=_TokenFile)
+            except msgspec.DecodeError as e:
+                raise UsageError(f"{self.path} makes no sense: {e}") from None
+            self._entries, self._read_at = read.token, (status.st_mtime_ns, status.st_size)
+        return self._entries
+
+    def add(self, name: str) -> str:
+        """Create a token for a principal and store its hash; return the token, which is nowhere else."""
+        if not NAME.fullmatch(name):
+            raise UsageError(f"{name!r} is no name for a principal; use letters, digits and @ . _ + -")
+        token = PREFIX + secrets.token_urlsafe(32)
+        created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._write([*self.entries(), TokenEntry(name, hash_token(token), created)])
+        return token
+
+    def remove(self, name: str) -> int:
+        """Remove the tokens of a principal; return how many there were."""
+        kept = [entry for entry in self.entries() if entry.name != name]
+        removed = len(self.entries()) - len(kept)
+        if removed:
+            self._write(kept)
+        return removed
+
+    def _write(self, entries: list[TokenEntry]) -> None:
+        tables = (
+            f'[[token]]\nname = "{entry.name}"\nsha256 = "{entry.sha256}"\ncreated = "{entry.created}"\n'
+            for entry in entries
+        )
+        text = "# Tokens of `holdfast serve`. Only their hashes are here; see `holdfast token --help`.\n\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text + "\n".join(tables))
+        beside.replace(self.path)
+        self._read_at = None
+
+
+def hash_token(token: str) -> str:
+    """Return the hash of a token: it has 256 random bits, so that a plain hash tells nothing of it."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

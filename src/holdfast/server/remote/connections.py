@@ -1,0 +1,142 @@
+"""The connections of a server: who has them, over what, and when they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import TYPE_CHECKING
+
+from holdfast.peer import PeerLimits
+from holdfast.server.connection import ClientConnection
+from holdfast.server.remote.acp_streams import AcpStreams
+from holdfast.server.remote.requests import Refusal
+
+if TYPE_CHECKING:
+    from holdfast.server.host import Host
+    from holdfast.server.remote.limits import Quotas, RemoteLimits
+    from holdfast.transport import Transport
+
+log = logging.getLogger(__name__)
+
+LIMITS = PeerLimits(linger=0.0, end_grace=1.0, flush=2.0)
+"""A client that has left waits for no answer; its turns go on without it (H5)."""
+
+
+class RemoteConnection:
+    """One client's connection, over a WebSocket or over HTTP."""
+
+    def __init__(
+        self, host: Host, transport: Transport, principal: str, limits: RemoteLimits, connection_id: str
+    ) -> None:
+        self.id = connection_id
+        self.principal = principal
+        self.transport = transport
+        self.client = ClientConnection(host, transport, principal=principal, limits=LIMITS)
+        self.client.max_sessions = limits.sessions
+        self.streams: AcpStreams | None = None
+        """Its streams, if it is one over HTTP."""
+        self.task: asyncio.Task[None] | None = None
+        self.posts = 0
+        """How many POSTs wait for their turn."""
+
+    @property
+    def streams_of(self) -> AcpStreams:
+        """Its streams; it is one over HTTP."""
+        assert self.streams is not None
+        return self.streams
+
+
+class Connections:
+    """All connections of a server."""
+
+    def __init__(self, host: Host, limits: RemoteLimits, quotas: Quotas) -> None:
+        self._host = host
+        self._limits = limits
+        self._quotas = quotas
+        self._by_id: dict[str, RemoteConnection] = {}
+        self._expiry: dict[str, asyncio.TimerHandle] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def count(self) -> dict[str, float]:
+        """Return how many there are, by transport."""
+        http = sum(each.streams is not None for each in self._by_id.values())
+        return {'{transport="http"}': http, '{transport="websocket"}': len(self._by_id) - http}
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes clients have not read."""
+        return sum(each.transport.unsent for each in self._by_id.values())
+
+    def find(self, connection_id: str | None, principal: str) -> RemoteConnection:
+        """Return a connection over HTTP; raise `Refusal` where the principal has none of that id."""
+        if connection_id is None:
+            raise Refusal(400, "The header Acp-Connection-Id is missing; the answer to initialize names it")
+        connection = self._by_id.get(connection_id)
+        if connection is None or connection.principal != principal or connection.streams is None:
+            raise Refusal(404, "There is no such connection; send initialize again")
+        return connection
+
+    def check_room(self, principal: str) -> None:
+        """Raise `Refusal` where a principal has too many connections."""
+        if not self._quotas.may_connect(principal):
+            raise Refusal(429, "You have too many connections; close some", {"retry-after": "5"})
+
+    def open_http(self, principal: str) -> RemoteConnection:
+        """Open a connection over HTTP; it runs until it is deleted, or nobody reads it for too long."""
+        streams = AcpStreams(self._limits.message, self._limits.sessions)
+        connection = RemoteConnection(self._host, streams.transport, principal, self._limits, secrets.token_urlsafe(24))
+        connection.streams = streams
+        self._add(connection)
+        connection.task = asyncio.get_running_loop().create_task(self._run(connection), name="connection over HTTP")
+        self.read_changed(connection)
+        return connection
+
+    async def run_websocket(self, connection: RemoteConnection) -> None:
+        """Serve a connection over a WebSocket until it ends."""
+        self._add(connection)
+        connection.task = asyncio.current_task()
+        await self._run(connection)
+
+    def new_websocket(self, transport: Transport, principal: str, connection_id: str) -> RemoteConnection:
+        """Return a connection over a WebSocket that has yet to run."""
+        return RemoteConnection(self._host, transport, principal, self._limits, connection_id)
+
+    def _add(self, connection: RemoteConnection) -> None:
+        self._by_id[connection.id] = connection
+        self._quotas.connected(connection.principal)
+
+    async def _run(self, connection: RemoteConnection) -> None:
+        try:
+            await connection.client.run()
+        finally:
+            del self._by_id[connection.id]
+            self._quotas.disconnected(connection.principal)
+            if (timer := self._expiry.pop(connection.id, None)) is not None:
+                timer.cancel()
+
+    def read_changed(self, connection: RemoteConnection) -> None:
+        """Let a connection that nobody reads end after a while (H5)."""
+        if connection.id not in self._by_id or connection.streams is None:
+            return
+        if (timer := self._expiry.pop(connection.id, None)) is not None:
+            timer.cancel()
+        if not connection.streams.is_read:
+            loop = asyncio.get_running_loop()
+            self._expiry[connection.id] = loop.call_later(self._limits.idle, self._expire, connection)
+
+    def _expire(self, connection: RemoteConnection) -> None:
+        self._expiry.pop(connection.id, None)
+        if connection.streams is not None and not connection.streams.is_read:
+            log.info("Connection %s ends: nobody reads it", connection.id[:8])
+            connection.streams.end("nobody reads the streams of this connection")
+
+    async def close_all(self) -> None:
+        """End all connections, and wait until they have ended."""
+        for connection in list(self._by_id.values()):
+            connection.client.peer.close()
+        tasks = {each.task for each in self._by_id.values() if each.task is not None}
+        if tasks:
+            await asyncio.wait(tasks, timeout=LIMITS.end_grace + LIMITS.flush + 1.0)

@@ -1,0 +1,196 @@
+"""Outgoing streams of server-sent events: what waits, what was sent and may be asked for again, and who reads.
+
+A stream outlives its readers. A newer reader replaces the older (H4); one that names the last event it has goes on
+right behind that one, as long as it is still kept here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.transport.event_stream import KEEPALIVE, event
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+KEPT_BYTES = 1 << 20
+"""So much of what was sent is kept for a reader whose connection was cut."""
+
+BATCH_BYTES = 256 << 10
+"""So much is given to the server at once."""
+
+KEEPALIVE_SECONDS = 15.0
+
+STALL_SECONDS = 60.0
+"""A reader that takes nothing for so long is given up (H7)."""
+
+
+class _Event(NamedTuple):
+    id: str
+    encoded: bytes
+
+
+class EventStream:
+    """The lines for one stream, each with an id."""
+
+    def __init__(self) -> None:
+        self.unsent = 0
+        """How many bytes no reader has taken."""
+        self.finished = False
+        """Whether nothing more will come: the reader is sent what is left, and then the end."""
+        self.reader: object | None = None
+        """Whoever reads it now."""
+        self.was_read = False
+        """Whether anybody ever did."""
+        self.on_taken: Callable[[], None] | None = None
+        """Is called when a reader has taken something, or has come or gone."""
+        self._sent: deque[_Event] = deque()
+        self._sent_bytes = 0
+        self._waiting: deque[_Event] = deque()
+        self._position = os.urandom(4).hex()
+        self._frame = 0
+        self._news = asyncio.Event()
+
+    def stand_at(self, position: str) -> None:
+        """Name the position of the lines that follow; their ids begin with it."""
+        self._position, self._frame = position, 0
+
+    def append(self, line: bytes) -> None:
+        """Take a line."""
+        self._frame += 1
+        id_ = f"{self._position}.{self._frame}"
+        encoded = event(line, id_)
+        self._waiting.append(_Event(id_, encoded))
+        self.unsent += len(encoded)
+        self._news.set()
+
+    def finish(self) -> None:
+        """Let the stream end behind what was appended."""
+        self.finished = True
+        self._news.set()
+
+    def clear(self) -> None:
+        """Forget everything: nobody will read it."""
+        self._waiting.clear()
+        self._sent.clear()
+        self.unsent = self._sent_bytes = 0
+        self.finish()
+        self.taken()
+
+    def read_from(self, last_event_id: str | None) -> bool:
+        """Go back to right behind an event; return whether that is possible. Without one, go on where it was left."""
+        if last_event_id is None:
+            return True
+        if not any(sent.id == last_event_id for sent in self._sent):
+            return False
+        while self._sent[-1].id != last_event_id:
+            again = self._sent.pop()
+            self._sent_bytes -= len(again.encoded)
+            self.unsent += len(again.encoded)
+            self._waiting.appendleft(again)
+        return True
+
+    def attach(self) -> object:
+        """Become the reader; whoever read before is sent the end."""
+        self.reader = reader = object()
+        self.was_read = True
+        self._news.set()
+        self.taken()
+        return reader
+
+    def detach(self, reader: object) -> None:
+        """Read no more."""
+        if self.reader is reader:
+            self.reader = None
+            self.taken()
+
+    async def take(self, reader: object) -> bytes | None:
+        """Return what waits, joined, as soon as anything does; nothing at the end, or when another reads."""
+        while not self._waiting:
+            if self.finished or self.reader is not reader:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        if self.reader is not reader:
+            return None
+        batch: list[bytes] = []
+        size = 0
+        while self._waiting and size < BATCH_BYTES:
+            taken = self._waiting.popleft()
+            batch.append(taken.encoded)
+            size += len(taken.encoded)
+            self._sent.append(taken)
+        self._sent_bytes += size
+        self.unsent -= size
+        while self._sent_bytes > KEPT_BYTES and len(self._sent) > 1:
+            self._sent_bytes -= len(self._sent.popleft().encoded)
+        return b"".join(batch)
+
+    def wake(self) -> None:
+        """Let whoever waits for something to read look again."""
+        self._news.set()
+
+    def taken(self) -> None:
+        """Tell whoever wants to know that something was taken, or that a reader came or left."""
+        if self.on_taken is not None:
+            self.on_taken()
+
+
+HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+async def serve_events(
+    stream: EventStream,
+    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    *,
+    abort: Callable[[], None] | None = None,
+) -> None:
+    """Answer a GET with a stream, until either side ends it.
+
+    `abort` cuts the connection where the server has a way to: closing it would wait for a reader that does not read.
+    """
+    reader = stream.attach()
+    gone = asyncio.get_running_loop().create_task(_disconnected(receive), name="end of a stream's reader")
+    gone.add_done_callback(lambda _: _leave(stream, reader))
+    try:
+        async with asyncio.timeout(STALL_SECONDS) as stalled:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await send({"type": "http.response.body", "body": KEEPALIVE, "more_body": True})
+            while True:
+                stalled.reschedule(None)
+                try:
+                    async with asyncio.timeout(KEEPALIVE_SECONDS):
+                        batch = await stream.take(reader)
+                except TimeoutError:
+                    batch = KEEPALIVE
+                stalled.reschedule(asyncio.get_running_loop().time() + STALL_SECONDS)
+                if batch is None:
+                    break
+                await send({"type": "http.response.body", "body": batch, "more_body": True})
+                stream.taken()
+            await send({"type": "http.response.body", "body": b""})
+    except TimeoutError:
+        if abort is not None:
+            abort()
+    finally:
+        stream.detach(reader)
+        gone.cancel()
+
+
+def _leave(stream: EventStream, reader: object) -> None:
+    if stream.reader is reader:
+        stream.detach(reader)
+        stream.wake()
+
+
+async def _disconnected(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,96 @@
+"""Signing in a browser: a link that works once sets a cookie (H6).
+
+The cookie names the principal and says until when; it is signed, so that nothing has to be kept for it. Whoever has the
+key's file can sign, and whoever deletes it signs everybody out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COOKIE = "holdfast"
+
+COOKIE_SECONDS = 30 * 24 * 3600
+LINK_SECONDS = 3600
+LINKS = 1_000
+"""So many links may wait to be used; the oldest are forgotten."""
+
+
+class _Ticket(msgspec.Struct, array_like=True, frozen=True):
+    principal: str
+    until: int
+
+
+class _Link(NamedTuple):
+    principal: str
+    until: float
+
+
+class SignIn:
+    """Links that were made and not used, and the key that signs cookies."""
+
+    def __init__(self, key_file: Path | None = None) -> None:
+        """Use the key in a file, which is made if there is none; without a file, a key that ends with the process."""
+        self._key = secrets.token_bytes(32) if key_file is None else _key_in(key_file)
+        self._links: dict[str, _Link] = {}
+
+    def new_link(self, principal: str) -> str:
+        """Return the secret of a new link, which signs in one browser as `principal`."""
+        secret = secrets.token_urlsafe(32)
+        self._links[hashlib.sha256(secret.encode()).hexdigest()] = _Link(principal, time.time() + LINK_SECONDS)
+        while len(self._links) > LINKS:
+            del self._links[next(iter(self._links))]
+        return secret
+
+    def use_link(self, secret: str) -> str | None:
+        """Return whom a link signs in, once; None for one that was used, is too old or never was."""
+        link = self._links.pop(hashlib.sha256(secret.encode(errors="replace")).hexdigest(), None)
+        return link.principal if link is not None and time.time() < link.until else None
+
+    def cookie_for(self, principal: str, *, secure: bool) -> str:
+        """Return the value of a `Set-Cookie` header that signs in a principal."""
+        ticket = msgspec.json.encode(_Ticket(principal, int(time.time()) + COOKIE_SECONDS))
+        value = base64.urlsafe_b64encode(ticket + self._signature(ticket)).decode()
+        return (
+            f"{COOKIE}={value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
+            f"{'; Secure' if secure else ''}"
+        )
+
+    def principal_of(self, cookie: str) -> str | None:
+        """Return whom a cookie signs in; None for one that is not ours, or no longer valid."""
+        try:
+            signed = base64.urlsafe_b64decode(cookie.encode())
+            ticket = msgspec.json.decode(signed[:-32], type=_Ticket)
+        except (ValueError, msgspec.DecodeError):
+            return None
+        valid = hmac.compare_digest(signed[-32:], self._signature(signed[:-32]))
+        return ticket.principal if valid and time.time() < ticket.until else None
+
+    def _signature(self, ticket: bytes) -> bytes:
+        return hmac.digest(self._key, ticket, "sha256")
+
+
+def _key_in(path: Path) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        key = path.read_bytes()
+        if len(key) >= 32:
+            return key
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    key = secrets.token_bytes(32)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(key)
+    return key

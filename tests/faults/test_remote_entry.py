@@ -1,0 +1,275 @@
+"""Nobody gets in who should not (H6, P12): tokens, names, pages of others, bodies and handshakes made to harm."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import resource
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.links import PATIENCE
+from tests.support.remote import Remote, served
+
+from holdfast.server.remote import Everybody, Names, RemoteLimits, SignIn, TokenFile, names_for
+from holdfast.server.remote.authentication import hash_token
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.requirement("H6")
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+
+UPGRADE = {"upgrade": "websocket", "connection": "Upgrade", "sec_websocket_version": "13",
+           "sec_websocket_key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+
+
+async def upgrade(remote: Remote, token: str | None = "ada", **headers: str) -> int:
+    """Try to open a WebSocket; return the status."""
+    fields = {"host": f"127.0.0.1:{remote.port}", **UPGRADE}
+    if token is not None:
+        fields["authorization"] = f"Bearer {token}"
+    head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in {**fields, **headers}.items())
+    return (await remote.bytes(f"GET /acp HTTP/1.1\r\n{head}\r\n".encode(), whole=False)).status
+
+
+async def test_a_token_is_needed_everywhere_and_before_any_upgrade(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.toml")
+    good = tokens.add("ada")
+    async with served(authenticator=tokens) as remote:
+        for bad in (None, "", "hf_wrong", good[:-1], good + "x", hash_token(good), "\u00e9"):
+            assert (await remote.ask("POST", body=INITIALIZE, token=bad)).status == 401
+            assert (await remote.ask("GET", token=bad)).status == 401
+            assert (await remote.ask("DELETE", token=bad)).status == 401
+            assert (await remote.ask("GET", path="/metrics", token=bad)).status == 401
+            assert (await remote.ask("GET", path="/anything", token=bad)).status == 401
+            assert await upgrade(remote, bad) == 401
+        assert (await remote.ask("POST", body=INITIALIZE, token=good)).status == 200
+        assert await upgrade(remote, good) == 101
+        assert await upgrade(remote, None, sec_websocket_protocol=f"acp.v1, bearer.{good}") == 101
+        tokens.remove("ada")
+        assert (await remote.ask("POST", body=INITIALIZE, token=good)).status == 401
+        assert (await remote.ask("GET", path="/healthz", token=None)).status == 200
+
+
+async def test_only_the_hash_of_a_token_is_stored_and_others_cannot_read_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    token = TokenFile(file).add("ada")
+    assert token not in file.read_text()
+    assert file.stat().st_mode & 0o077 == 0
+    assert TokenFile(file).owner(token) == "ada"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil:{port}", ""]
+)
+async def test_a_server_that_is_asked_under_another_name_refuses(host: str) -> None:
+    """The shape of DNS rebinding: the page's own name, and our address behind it."""
+    async with served(authenticator=Everybody()) as remote:
+        named = host.format(port=remote.port)
+        assert (await remote.ask("POST", body=INITIALIZE, host=named)).status in (400, 403)
+        assert await upgrade(remote, host=named) in (400, 403)
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://localhost:1", "file://", "http://127.0.0.1"]
+)
+async def test_pages_of_others_are_refused(origin: str) -> None:
+    async with served(authenticator=Everybody()) as remote:
+        assert (await remote.ask("POST", body=INITIALIZE, origin=origin)).status == 403
+        assert await upgrade(remote, origin=origin) == 403
+        own = f"http://127.0.0.1:{remote.port}"
+        assert (await remote.ask("POST", body=INITIALIZE, origin=own)).status == 200
+        assert await upgrade(remote, origin=own) == 101
+        assert (await remote.ask("POST", body=INITIALIZE, sec_fetch_site="cross-site")).status == 403
+
+
+def test_the_names_of_a_server_are_its_own() -> None:
+    here = names_for("127.0.0.1", 8180)
+    assert {"127.0.0.1:8180", "localhost:8180", "[::1]:8180"} <= here.hosts
+    everywhere = names_for("0.0.0.0", 443, ["agents.example.org"])
+    assert "agents.example.org" in everywhere.hosts
+
+
+@pytest.mark.requirement("P12")
+async def test_the_connection_of_another_is_not_there() -> None:
+    async with served() as remote:
+        connection = (await remote.ask("POST", body=INITIALIZE)).headers["acp-connection-id"]
+        listing: Any = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}
+        for method, body in (("POST", listing), ("GET", b""), ("DELETE", b"")):
+            foreign = await remote.ask(method, body=body, token="bob", acp_connection_id=connection)
+            absent = await remote.ask(method, body=body, token="bob", acp_connection_id="x" * 32)
+            assert (foreign.status, foreign.body) == (absent.status, absent.body) == (404, absent.body)
+        assert (await remote.ask("POST", body=listing, acp_connection_id=connection)).status == 202
+
+
+async def test_a_link_signs_in_one_browser_once() -> None:
+    sign_in = SignIn()
+    async with served(sign_in=sign_in) as remote:
+        link = f"/link/{sign_in.new_link('ada')}"
+        assert (await remote.ask("GET", path="/link/guess", token=None)).status == 403
+        first = await remote.ask("GET", path=link, token=None)
+        assert first.status == 303
+        cookie = first.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert (await remote.ask("GET", path=link, token=None)).status == 403
+        named = cookie.partition(";")[0]
+        own = f"http://127.0.0.1:{remote.port}"
+        signed_in: dict[str, Any] = {"token": None, "cookie": named}
+        assert (await remote.ask("POST", body=INITIALIZE, origin=own, **signed_in)).status == 200
+        assert (await remote.ask("POST", body=INITIALIZE, **signed_in)).status == 403  # no page says that it asks
+        assert (
+            await remote.ask("POST", body=INITIALIZE, origin=own, token=None, cookie=named[:-6] + "AAAAAA")
+        ).status == 401
+        assert (await remote.ask("POST", body=INITIALIZE, origin="https://evil.example", **signed_in)).status == 403
+
+
+async def test_a_cookie_holds_across_restarts_and_not_with_another_key(tmp_path: Path) -> None:
+    cookie = SignIn(tmp_path / "key").cookie_for("ada", secure=True).partition("=")[2].partition(";")[0]
+    assert SignIn(tmp_path / "key").principal_of(cookie) == "ada"
+    assert SignIn().principal_of(cookie) is None
+    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
+
+
+async def test_who_takes_too_much_is_refused_and_others_are_not() -> None:
+    limits = RemoteLimits(connections=2, requests=1.0, burst=8.0)
+    async with served(limits=limits) as remote:
+        for expected in (200, 200, 429):
+            assert (await remote.ask("POST", body=INITIALIZE)).status == expected
+        assert await upgrade(remote) == 429
+        statuses = [(await remote.ask("GET", path="/none")).status for _ in range(10)]
+        assert statuses[-1] == 429
+        assert (await remote.ask("POST", body=INITIALIZE, token="bob")).status == 200
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async with served(limits=RemoteLimits(body_seconds=0.1)) as remote:
+        slow = await remote.ask("POST", body=b"{", content_length="1000")
+        assert slow.status == 408
+
+
+async def test_headers_without_end_are_cut_off() -> None:
+    async with served() as remote:
+        reader, writer = await asyncio.open_connection("127.0.0.1", remote.port)
+        writer.write(b"GET /acp HTTP/1.1\r\nhost: x\r\n")
+        sent = 0
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while sent < 64 << 20 and not reader.at_eof():
+                    writer.write(b"a: " + b"x" * 65_000 + b"\r\n")
+                    sent += 65_000
+                    await writer.drain()
+                    await asyncio.sleep(0)
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
+        assert sent < 8 << 20
+
+
+SMUGGLED = b"POST /acp HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"content-length: 5\r\ntransfer-encoding: chunked\r\n",
+        b"content-length: 5\r\ncontent-length: 6\r\n",
+        b"transfer-encoding: chunked, identity\r\n",
+        b"transfer-encoding : chunked\r\n",
+        b"content-length: +5\r\n",
+        b"content-length: 5, 5\r\n",
+        b"x: y\r\n folded: z\r\ncontent-length: -1\r\n",
+        b"host: other\r\ncontent-length: 0\r\n",
+        b"authorization: Bearer bob\r\ncontent-length: 0\r\n",
+        b"x\x00y: z\r\ncontent-length: 0\r\n",
+    ],
+)  # fmt: skip
+async def test_requests_that_two_servers_would_read_in_two_ways_are_refused(headers: bytes) -> None:
+    async with served() as remote:
+        head = SMUGGLED.replace(b"{host}", f"127.0.0.1:{remote.port}".encode()) + b"authorization: Bearer ada\r\n"
+        hidden = b"0\r\n\r\nGET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"
+        reply = await remote.bytes(head + headers + b"\r\n" + hidden, whole=False)
+        assert reply.status in (400, 413, 501)
+
+
+async def test_no_token_and_no_link_is_logged() -> None:
+    heard = io.StringIO()
+    handler = logging.StreamHandler(heard)
+    logger = logging.getLogger()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        sign_in = SignIn()
+        async with served(sign_in=sign_in) as remote:
+            link = sign_in.new_link("ada")
+            await remote.ask("GET", path=f"/link/{link}", token=None)
+            client = await remote.client(token="hf_very-secret-token")
+            session = await client.new()
+            await client.prompt(session, "very secret words")
+            await remote.ask("POST", body=b"{", token="hf_very-secret-token")
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+    for secret in (link, "hf_very-secret-token", "very secret words"):
+        assert secret not in heard.getvalue()
+
+
+async def test_as_many_connections_as_there_are_descriptors_harm_nobody_who_is_in() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = 400
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    sockets: list[socket.socket] = []
+    try:
+        async with served() as remote:
+            client = await remote.client()
+            session = await client.new()
+            asyncio.get_running_loop().set_exception_handler(_ignore)  # asyncio complains of each that it refuses
+            try:
+                while True:
+                    sockets.append(socket.create_connection(("127.0.0.1", remote.port), timeout=1))
+                    await asyncio.sleep(0)
+            except OSError:
+                pass
+            print(f"{len(sockets)} connections were open, of {few} descriptors")  # noqa: T201
+            assert await client.prompt(session, "still there?") == "end_turn"
+            for each in sockets:
+                each.close()
+            await asyncio.sleep(1.1)  # asyncio listens again a second later
+            assert (await remote.ask("POST", body=INITIALIZE)).status == 200
+    finally:
+        for each in sockets:
+            each.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_frames_that_are_none_end_their_connection_alone() -> None:
+    async with served() as remote:
+        client = await remote.client()
+        for bad in (b"\xff\xff", b"\x81\x05hello", b"\x83\x80\0\0\0\0", b"\x09\x80\0\0\0\0", b"\x80\x80\0\0\0\0",
+                    b"\x89\xfe\x00\x7e\0\0\0\0", b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff"):  # fmt: skip
+            transport: Any = await remote.transport("websocket")
+            transport.open(_Ignore())
+            transport._stream.write(bad)
+            async with asyncio.timeout(PATIENCE):
+                await transport._gone.wait()
+        assert await client.new()
+
+
+def _ignore(_loop: asyncio.AbstractEventLoop, _happened: dict[str, Any]) -> None: ...
+
+
+class _Ignore:
+    def lines_received(self, lines: Any) -> None: ...
+
+    def input_ended(self, reason: Any) -> None: ...
+
+
+async def test_names_are_exact() -> None:
+    assert json.dumps(sorted(Names(["A.example"]).hosts)) == '["a.example"]'
