@@ -12,7 +12,6 @@ from tests.support.stores import CWD, hits, info, talked, turn, walk
 from holdfast.errors import StoreError, StoreTooNew, UsageError
 from holdfast.model import SessionState
 from holdfast.store import open_store
-from holdfast.store.postgres import database
 
 if TYPE_CHECKING:
     from tests.support.stores import Place
@@ -36,7 +35,7 @@ async def test_what_a_newer_version_wrote_is_left_alone() -> None:
 
 
 async def test_a_server_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, in_postgres: Place) -> None:
-    monkeypatch.setattr(database, "OLDEST_SERVER", 99)
+    monkeypatch.setattr("holdfast.store.postgres.database.OLDEST_SERVER", 99)
     with pytest.raises(StoreError, match=r"PostgreSQL \d+\..* is too old.*version 99 or newer"):
         await open_store(in_postgres.path)
 

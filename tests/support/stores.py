@@ -15,8 +15,6 @@ import msgspec
 from holdfast.format import Line, fold, lines_of, updates_in
 from holdfast.model import UNBOUND, Scope, SessionInfo, SessionState, new_session_id
 from holdfast.store import Changes, open_store
-from holdfast.store.postgres.database import queries
-from tests.support.postgres import run_sql_now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -66,6 +64,9 @@ class Place:
     def _check_references(self) -> None:
         """Make sure that nothing in the database is about something that is not there."""
         if self.is_postgres:
+            from holdfast.store.postgres.database import queries
+            from tests.support.postgres import run_sql_now
+
             ((lost,),) = run_sql_now(self.path, queries()["lost_references"])
             assert lost == 0
             return

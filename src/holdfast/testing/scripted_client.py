@@ -1,0 +1,379 @@
+"""`connect_to` and the client it returns: an agent of this process, and answers to all that it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import warnings
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from holdfast.client import connect
+from holdfast.errors import RemoteError
+from holdfast.model import ElicitationAnswer, History
+from holdfast.testing.transcripts import draw_ask, draw_entry, without_chance
+from holdfast.testing.turn_result import TurnResult
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+
+    from holdfast.agent import Agent
+    from holdfast.client import ClientSession, Connection, SessionUpdate
+    from holdfast.model import Elicitation, Permission, Update
+
+PermissionAnswer: TypeAlias = bool | str | None
+"""True and False are a yes and a no that hold once; a text is the id of an option; None is no answer."""
+
+PermissionScript: TypeAlias = Literal["allow", "deny"] | Sequence[PermissionAnswer] | Mapping[str, PermissionAnswer]
+FormAnswer: TypeAlias = Mapping[str, Any] | None
+FormScript: TypeAlias = Sequence[FormAnswer] | Mapping[str, FormAnswer]
+
+PATIENCE = 30.0
+"""A turn may take so many real seconds, unless a test says otherwise."""
+
+
+@asynccontextmanager
+async def connect_to(
+    agent: Agent,
+    *,
+    permissions: PermissionScript = (),
+    forms: FormScript = (),
+    cwd: str | Path | None = None,
+    store: str | Path = ":memory:",
+    protocol: Literal["auto", 1, 2] = "auto",
+    **options: Any,
+) -> AsyncGenerator[ScriptedClient]:
+    """Connect to an agent of this process and open a session with it.
+
+    A question that the script has no answer for fails the turn that asked it; answers that were not asked for fail the
+    test when the block is left.
+
+    Args:
+        agent: the agent under test.
+        permissions: the answers to permission requests: in the order they come, or by the beginning of their title;
+            or "allow" or "deny" for all of them.
+        forms: what is filled into forms: in the order they come, or by the beginning of their message; None declines.
+        cwd: the session's directory, by default an empty one that is removed afterwards.
+        store: where sessions are kept, by default in memory. Two clients that share a file share the sessions.
+        protocol: the version to speak.
+        options: what else `holdfast.connect` takes: `files`, `terminals`, `on_request`…
+
+    """
+    with _directory(cwd) as directory:
+        client = ScriptedClient(_Script("permission", permissions), _Script("form", forms))
+        async with connect(
+            agent,
+            permissions=client.answer_permission,
+            questions=client.answer_form,
+            on_frame=lambda direction, frame: client.wire.append((direction, bytes(frame))),
+            protocol=protocol,
+            store=store,
+            **options,
+        ) as client.connection:
+            with _failures(client.failures):
+                await client.open_session(directory)
+                yield client
+        client.check_unused()
+
+
+class ScriptedClient:
+    """A client of one agent, in one session, whose answers are given beforehand.
+
+    `connection` and `session` are those of `holdfast.client`, for everything that is not here.
+    """
+
+    connection: Connection
+    session: ClientSession
+
+    def __init__(self, permissions: _Script, forms: _Script) -> None:
+        self.wire: list[tuple[Literal["in", "out"], bytes]] = []
+        """Every line that was sent ("out") and received ("in")."""
+        self.asked: list[Permission | Elicitation] = []
+        """Every question of the agent."""
+        self.failures: dict[str, BaseException] = {}
+        """What the agent's code raised, by the reference that clients are told."""
+        self._permissions = permissions
+        self._forms = forms
+        self._shown: list[tuple[str, str] | str] = []  # keys of entries and lines, in the order they appeared
+        self._known: set[tuple[str, str]] = set()
+        self._unanswered: list[str] = []
+
+    async def open_session(self, cwd: str | Path | None = None) -> ClientSession:
+        """Open a new session and go on in that; `cwd` is by default that of the session before."""
+        self.session = await self.connection.new_session(cwd or self.session.cwd)
+        return self.session
+
+    async def load(self, session_id: str) -> ClientSession:
+        """Restore a session and go on in that; what was said in it becomes part of the transcript."""
+        self.session = await self.connection.load(session_id, self.session.cwd)
+        for entry in self.session.history:
+            self._note(entry.entity, entry.key)
+        return self.session
+
+    # Turns
+
+    def begin(self, prompt: str | Sequence[Update], *, timeout: float = PATIENCE) -> RunningTurn:
+        """Begin a turn and return at once; await the result for its end.
+
+        Args:
+            prompt: a text, or content blocks.
+            timeout: how many real seconds the turn may take; a `Clock` does not change that.
+
+        """
+        return RunningTurn(self, prompt, timeout)
+
+    async def say(self, prompt: str | Sequence[Update], *, timeout: float = PATIENCE) -> TurnResult:  # noqa: ASYNC109
+        """Say something and wait for the end of the turn.
+
+        Args:
+            prompt: a text, or content blocks.
+            timeout: how many real seconds the turn may take.
+
+        Raises:
+            RemoteError: the turn failed; what the agent's code raised is its cause.
+            AssertionError: the agent asked something the script has no answer for, or an `await` was forgotten.
+            TimeoutError: the turn took too long.
+
+        """
+        return await self.begin(prompt, timeout=timeout)
+
+    def take(self, update: SessionUpdate) -> None:
+        """Note where in the transcript what an update is about belongs."""
+        entity = update.kind.removesuffix("_chunk")
+        self._note("tool_call_update" if entity == "tool_call_content" else entity, update.key)
+
+    def check_script(self) -> None:
+        """Raise `AssertionError` if the agent has asked something the script has no answer for."""
+        if self._unanswered:
+            unanswered, self._unanswered = self._unanswered, []
+            raise AssertionError("; ".join(unanswered))
+
+    def check_unused(self) -> None:
+        """Raise `AssertionError` if there are answers that the agent has not asked for."""
+        left = [*self._permissions.left(), *self._forms.left()]
+        assert not left, f"the agent did not ask for all that was scripted: {', '.join(left)}"
+
+    # The transcript
+
+    def ended(self, stop_reason: str | None) -> None:
+        """Note the end of a turn in the transcript."""
+        self._shown.append(f"= {stop_reason}")
+
+    def transcript(self) -> str:
+        """Return the conversation as a text to compare: see `holdfast.testing.transcripts` for its signs."""
+        entries = {(entry.entity, entry.key): entry for entry in self.session.history}
+        lines: list[str] = []
+        for shown in self._shown:
+            if isinstance(shown, str):
+                lines.append(shown)
+            elif shown in entries:
+                lines += draw_entry(entries[shown])
+        return without_chance("\n".join((*lines, "")), self.session.cwd)
+
+    def _note(self, entity: str, key: str) -> None:
+        if (entity, key) not in self._known:
+            self._known.add((entity, key))
+            self._shown.append((entity, key))
+
+    # What the agent asks
+
+    async def answer_permission(self, _session: ClientSession, question: Permission) -> str | bool | None:
+        """Answer a permission request by the script."""
+        self.asked.append(question)
+        answer: PermissionAnswer = None
+        try:
+            answer = self._permissions.next(question.title)
+        except LookupError as e:
+            self._unanswered.append(str(e.args[0]))
+        shown = {True: "allow", False: "reject", None: "no answer"}.get(cast("Any", answer), str(answer))
+        self._shown.append(draw_ask(question.title, shown))
+        return answer
+
+    async def answer_form(
+        self, _session: ClientSession | None, question: Elicitation
+    ) -> dict[str, Any] | ElicitationAnswer | None:
+        """Fill in a form by the script."""
+        self.asked.append(question)
+        message = str(question.params.get("message", ""))
+        answer: FormAnswer = None
+        try:
+            answer = self._forms.next(message)
+        except LookupError as e:
+            self._unanswered.append(str(e.args[0]))
+        shown = "declined" if answer is None else ", ".join(f"{name}: {value}" for name, value in answer.items())
+        self._shown.append(draw_ask(message, shown or "accepted"))
+        return None if answer is None else dict(answer)
+
+
+class RunningTurn:
+    """A turn that was begun: await it for its `TurnResult`."""
+
+    def __init__(self, client: ScriptedClient, prompt: str | Sequence[Update], timeout: float) -> None:
+        self.updates: list[SessionUpdate] = []
+        """What has come so far."""
+        self._client = client
+        self._prompt = prompt
+        self._timeout = timeout
+        self._news = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="turn under test")
+        self._task.add_done_callback(lambda _: self._news.set())
+
+    def __await__(self) -> Generator[Any, None, TurnResult]:
+        return self._task.__await__()
+
+    @property
+    def text(self) -> str:
+        """What the agent has said so far."""
+        return self._result(None).text
+
+    async def until(self, text: str) -> None:
+        """Wait until the agent has said a text; raise `AssertionError` if the turn ends before."""
+        while text not in self.text:
+            assert not self._task.done(), f"the turn ended without {text!r}; the agent said {self.text!r}"
+            await self._wait_for_news()
+
+    async def _wait_for_news(self) -> None:
+        self._news.clear()
+        if not self._task.done():
+            await self._news.wait()
+
+    async def cancel(self) -> TurnResult:
+        """Cancel the turn as a user does who has seen it begin, and wait for its end."""
+        while not self.updates and not self._task.done():
+            await self._wait_for_news()
+        await self._client.session.cancel()
+        return await self
+
+    async def _run(self) -> TurnResult:
+        with _real_deadline(self._timeout), _forgotten_awaits() as forgotten:
+            turn = self._client.session.prompt(self._prompt)
+            try:
+                async for update in turn:
+                    self.updates.append(update)
+                    self._client.take(update)
+                    self._news.set()
+            except RemoteError as e:
+                self._client.ended("error")
+                self._client.check_script()
+                raise e from self._cause_of(e)
+        assert not forgotten, "; ".join(forgotten)
+        self._client.check_script()
+        self._client.ended(turn.stop_reason)
+        return self._result(turn.stop_reason)
+
+    def _cause_of(self, error: RemoteError) -> BaseException | None:
+        """Return what the agent's code raised, of which the client is told only a reference."""
+        told = f"{error.message} {error.data}"
+        return next((failure for reference, failure in self._client.failures.items() if reference in told), None)
+
+    def _result(self, stop_reason: str | None) -> TurnResult:
+        history = History()
+        for update in self.updates:
+            history.apply(update)
+        return TurnResult(stop_reason, history, tuple(self.updates))
+
+
+class _Script:
+    """Answers given beforehand: all the same, one after the other, or by the beginning of the question."""
+
+    def __init__(self, kind: str, answers: Any) -> None:
+        self._kind = kind
+        self._always: list[Any] = [answers == "allow"] if isinstance(answers, str) else []
+        self._named: dict[str, Any] = dict(cast("Any", answers)) if isinstance(answers, Mapping) else {}
+        self._unused = set(self._named)
+        in_order = isinstance(answers, Sequence) and not isinstance(answers, str)
+        self._queue: deque[Any] = deque(cast("Any", answers) if in_order else ())
+
+    def next(self, question: str) -> Any:
+        """Return the answer to a question; raise `LookupError` if there is none."""
+        if self._always:
+            return self._always[0]
+        for beginning, answer in self._named.items():
+            if question.startswith(beginning):
+                self._unused.discard(beginning)
+                return answer
+        if self._queue:
+            return self._queue.popleft()
+        raise LookupError(f"the agent asked for a {self._kind} that is not in the script: {question!r}")
+
+    def left(self) -> list[str]:
+        """Return what was not asked for."""
+        return [f"{self._kind} {answer!r}" for answer in (*sorted(self._unused), *self._queue)]
+
+
+class _Failures(logging.Handler):
+    """Keeps what agent code raised, by its reference."""
+
+    def __init__(self, kept: dict[str, BaseException]) -> None:
+        super().__init__(logging.ERROR)
+        self._kept = kept
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the exception of a record that has a reference."""
+        failure = record.exc_info[1] if record.exc_info else None
+        if failure is not None and hasattr(record, "reference"):
+            self._kept[str(getattr(record, "reference", ""))] = failure
+
+
+@contextmanager
+def _failures(kept: dict[str, BaseException]) -> Generator[None]:
+    handler = _Failures(kept)
+    logger = logging.getLogger("holdfast")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+@contextmanager
+def _forgotten_awaits() -> Generator[list[str]]:
+    """Collect where an `await` was forgotten while the block runs; other warnings are issued as they are."""
+    forgotten: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
+        yield forgotten
+    for warning in caught:
+        if str(warning.message).endswith("was never awaited"):
+            forgotten.append(f"{warning.filename}:{warning.lineno}: {warning.message}; write `await` before it")
+        else:
+            warnings.warn_explicit(warning.message, None, warning.filename, warning.lineno)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+@contextmanager
+def _real_deadline(seconds: float) -> Generator[None]:
+    """Cancel the current task after so many real seconds, whatever a `Clock` says; raise `TimeoutError` then."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    late = threading.Event()
+
+    def expire() -> None:
+        late.set()
+        loop.call_soon_threadsafe(task.cancel)
+
+    timer = threading.Timer(seconds, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not late.is_set():
+            raise
+        task.uncancel()
+        raise TimeoutError(f"the turn has not ended after {seconds:g} seconds") from None
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _directory(given: str | Path | None) -> Generator[Path]:
+    if given is not None:
+        yield Path(given)
+        return
+    with TemporaryDirectory(prefix="holdfast-test-") as made:
+        yield Path(made).resolve()
