@@ -81,10 +81,10 @@ def test_what_is_not_refused_can_be_folded_sealed_recovered_and_read(said: list[
     state = SessionState()
     prompt = event_from({"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []})
     broken = UnsealedTurn([prompt.body, *kept])
-    from_log, changes, _, private = recovered(broken, Record(info, state, 0, 1), begins_entries=complete)
-    assert [line.body for line in from_log[1:-1]] == [line.body for line in lines] and not private
-    assert event_in(from_log[-1].body).update() == {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
-    assert state.interrupted and changes.state is state
+    seal = recovered(broken, Record(info, state, 0, 1, 0), begins_entries=complete)
+    assert [line.body for line in seal.lines[1:-1]] == [line.body for line in lines] and not seal.private
+    assert event_in(seal.lines[-1].body).update() == {"sessionUpdate": "_holdfast/turn_end", "reason": "interrupted"}
+    assert state.interrupted and seal.changes.state is state
 
 
 @settings(deadline=None, max_examples=150)
@@ -93,8 +93,8 @@ def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
     info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
     prompt: Update = {"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []}
     broken = UnsealedTurn([msgspec.json.encode(update) for update in (prompt, *said)])
-    lines, *_ = recovered(broken, Record(info, SessionState(), 0, 1), begins_entries=True)
-    assert event_in(lines[-1].body).update()["reason"] == "interrupted"
+    seal = recovered(broken, Record(info, SessionState(), 0, 1, 0), begins_entries=True)
+    assert event_in(seal.lines[-1].body).update()["reason"] == "interrupted"
 
 
 @settings(deadline=None, max_examples=400)

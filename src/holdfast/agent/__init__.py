@@ -7,7 +7,8 @@ express and what survives a crash is not the author's business.
 from holdfast.agent.agent import Agent
 from holdfast.agent.messages import Message
 from holdfast.agent.session import Session
+from holdfast.agent.terminals import BackgroundTerminal
 from holdfast.agent.tools import ToolCall
 from holdfast.agent.turn import Turn
 
-__all__ = ["Agent", "Message", "Session", "ToolCall", "Turn"]
+__all__ = ["Agent", "BackgroundTerminal", "Message", "Session", "ToolCall", "Turn"]

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from holdfast.agent.diffs import diff_content
-from holdfast.agent.terminals import Finished, run_in_terminal
-from holdfast.errors import UsageError
+from holdfast.agent.terminals import BackgroundTerminal, Finished, run_in_terminal, start_in_terminal
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.model import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from types import TracebackType
 
     from holdfast.agent.turn import Turn
     from holdfast.model import ToolKind, Update
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS = 5.0
+"""Work in the background that is cancelled and goes on is not waited for after this time."""
 
 
 class ToolCall:
@@ -47,6 +54,8 @@ class ToolCall:
         """Whether the user has cancelled it, and not the whole turn."""
         self._cancellable = cancellable
         self._task: asyncio.Task[Any] | None = None
+        self._work: Coroutine[Any, Any, object] | None = None
+        self._goes_on = False
         self._cancelling = 0
         self._turn = turn
         self._status = ""
@@ -105,6 +114,29 @@ class ToolCall:
         cwd = self._turn.absolute(cwd or ".")
         return await run_in_terminal(self, command, cwd, env, limit, cancellable=cancellable)
 
+    async def start_terminal(
+        self, *command: str, cwd: str | None = None, env: Mapping[str, str] | None = None, limit: int = 1 << 20
+    ) -> BackgroundTerminal:
+        """Start a command that goes on after this call and after the turn, as a server does; return it at once.
+
+        Its output is shown in this call as it comes. It ends by itself, by `stop`, when the user cancels it alone
+        (version 2 clients, who are told that it runs), or with the session; cancelling a turn leaves it alone. Keep
+        what is returned in `session.live` to find it in a later turn.
+        """
+        if self._turn.is_over:
+            raise UsageError("a command is started in a turn, and this one is over")
+        return await start_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
+
+    def go_on(self, work: Coroutine[Any, Any, object]) -> None:
+        """Let the call go on after its ``async with`` block and after the turn: it ends when `work` does.
+
+        `work` is awaited by the session from the end of the block on, and may use this call; an exception in it fails
+        the call. Version 2 clients are told that it runs, and may cancel it alone. It is cancelled with the session.
+        """
+        if self._work is not None:
+            raise UsageError("this call goes on with something else already")
+        self._work = work
+
     async def output(self, value: object) -> None:
         """Set the raw output of the tool: any JSON value."""
         self.update({"rawOutput": value})
@@ -116,11 +148,11 @@ class ToolCall:
 
     def update(self, members: Update) -> None:
         """Change what is known of it; the newest protocol version's names."""
-        self._turn.emit_beside({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
+        self.emit({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
 
     async def _add(self, item: Update) -> None:
         self.is_empty = False
-        self._turn.emit_beside({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
+        self.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
         await self._turn.give_way()
 
     async def add_terminal(self, terminal_id: str) -> None:
@@ -128,8 +160,27 @@ class ToolCall:
         await self._add({"type": "terminal", "terminalId": terminal_id})
 
     def emit(self, update: Update) -> None:
-        """Emit another update in the same turn, beside what is being said."""
-        self._turn.emit_beside(update)
+        """Emit another update in the same turn, beside what is being said; where it goes on, beside the turns."""
+        if self._goes_on:
+            self._turn.emit_in_background(update)
+        else:
+            self._turn.emit_beside(update)
+
+    def emit_in_background(self, update: Update) -> None:
+        """Emit an update of something that goes on beside the turns."""
+        self._turn.emit_in_background(update)
+
+    def work_in_background(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
+        """List work that goes on beside the turns."""
+        self._turn.work_in_background(item, stop)
+
+    def end_in_background(self, id: str) -> None:
+        """List work no longer."""
+        self._turn.end_in_background(id)
+
+    def start_work(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start work that the session owns."""
+        self._turn.start(work)
 
     def start(self) -> Self:
         """Show that it began."""
@@ -172,9 +223,44 @@ class ToolCall:
         was_cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
         # As `asyncio.timeout` does: a cancellation of the whole turn at the same time goes on.
         only_this = self.cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
+        if self._work is not None and kind is None and not self._turn.is_over:
+            self._begin_to_go_on(self._work)
+            return None
+        if self._work is not None:
+            self._work.close()
         if not self._turn.is_over:
             self.close("completed" if kind is None else "cancelled" if was_cancelled else "failed")
         return True if was_cancelled and only_this else None
+
+    def _begin_to_go_on(self, work: Coroutine[Any, Any, object]) -> None:
+        self._goes_on = self._cancellable = True
+        self.update({"capabilities": {"cancel": {}}})
+        task = asyncio.get_running_loop().create_task(self._finish(work), name=f"work of {self.id}")
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.wait({task}, timeout=STOP_SECONDS)
+            self.end_in_background(self.id)
+
+        async def follow() -> None:
+            await asyncio.wait({task})
+
+        self.work_in_background({"type": "tool_call", "toolCallId": self.id}, stop)
+        self.start_work(follow())
+
+    async def _finish(self, work: Coroutine[Any, Any, object]) -> None:
+        status = "failed"
+        try:
+            await work
+            status = "completed"
+        except asyncio.CancelledError:
+            status = "cancelled"
+        except Exception:
+            log.exception("What goes on in the background failed")
+        finally:
+            with suppress(HoldfastError):  # the session may not be ours any more
+                self.close(status)
+            self.end_in_background(self.id)
 
 
 def checked_block(block: Mapping[str, Any]) -> Update:

@@ -20,7 +20,7 @@ from holdfast.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
     from holdfast.agent.client import ClientServices
     from holdfast.agent.messages import MessageKind
@@ -325,6 +325,23 @@ class Turn:
     def emit_beside(self, update: Update) -> None:
         """Emit an update that does not end the message which is being said."""
         self._emit(update)
+
+    def emit_in_background(self, update: Update) -> None:
+        """Emit an update of work that goes on beside the turns: in whatever turn runs now, or between turns."""
+        self._turn.session.emit(checked_event(update))
+
+    def work_in_background(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
+        """List work that goes on beside the turns, until `end_in_background`; `stop` makes it end."""
+        self._turn.session.work_in_background(item, stop)
+
+    def end_in_background(self, id: str) -> None:
+        """List work no longer."""
+        if self._turn.session.background is not None:
+            self._turn.session.background.end(id)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start something that is finished before the process ends in order."""
+        self._turn.session.start(work)
 
     def offer_cancel(self, id: str, cancel: Callable[[], None]) -> None:
         """Allow clients to cancel a tool call or a terminal by itself."""

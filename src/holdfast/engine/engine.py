@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.engine.background import background_ends
 from holdfast.engine.registry import Registry
 from holdfast.engine.session import EngineLimits, LiveSession
 from holdfast.errors import InvalidParams, SessionNotFound
@@ -18,6 +19,7 @@ from holdfast.format import lines_of
 from holdfast.model import (
     FINAL_STATUSES,
     UNBOUND,
+    History,
     Scope,
     SessionInfo,
     SessionState,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.engine.ports import AgentPort, SessionClient
-    from holdfast.model import ArchiveFilter, Entry, History, Page
+    from holdfast.model import ArchiveFilter, Entry, Page
     from holdfast.store import Store
 
 PAGE = 50
@@ -146,7 +148,13 @@ class Engine:
                 info, state, fork_id=fork_id or new_session_id(), now=_now(), agent=scope.agent or source.agent_name
             )
             state.cut_turn = opened is not None and at is None and bool(opened.private)
-            made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines_of(entries))
+            # What goes on beside the turns goes on there; in the fork it has ended.
+            ended = History(complete=False)
+            for event in background_ends(state, ended) if up_to is None else ():
+                ended.apply(event)
+            state.background = []
+            lines = [*lines_of(entries), *lines_of(ended)]
+            made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines)
         session = LiveSession(self._registry, made.claim, info, state, made.lines)
         if made.cut_turn and not state.cut_turn:
             state.cut_turn = True

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from holdfast.engine.background import background_ends, background_keys
 from holdfast.engine.log import OpenLog
 from holdfast.engine.missed_events import begun_line, ended_line, missed_events
 from holdfast.errors import PositionLost, RequestError, StoreError, UsageError
@@ -38,7 +39,7 @@ from holdfast.model.kinds import LOG_ONLY, PRIVATE, REMEMBERED
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from holdfast.engine.session import LiveSession
     from holdfast.model import Entry, SessionState, Update
@@ -157,7 +158,8 @@ class Journal:
         self._turn, self._event = self._turn + 1, 0
         stored_first = [event for event in first if event.rule.fold is not Fold.TRANSIENT]
         begun = begun_line(self.claim.epoch, stored_first) if self._keeps_events else None
-        self.open = OpenLog(turn_log, self._session.show, failed, whole=whole, begun=begun)
+        earlier = background_keys(self._session.state.background)
+        self.open = OpenLog(turn_log, self._session.show, failed, whole=whole, earlier=earlier, begun=begun)
         self.open.pass_over(len(first) - len(stored_first))
         return self.open
 
@@ -336,13 +338,18 @@ def _nothing() -> None: ...
 # How a turn ends
 
 
-def closing_events(history: History, *, status: str, whole: bool) -> list[Event]:
+def closing_events(
+    history: History, *, status: str, whole: bool, besides: Collection[tuple[str, str]] = ()
+) -> list[Event]:
     """Return how what a turn left open ends: tool calls that were not finished, terminals that had not exited.
 
-    Unless every entry begins in its turn (`whole`), a tool call may be one that an earlier turn has finished.
+    Unless every entry begins in its turn (`whole`), a tool call may be one that an earlier turn has finished. What goes
+    on `besides` the turn stays open.
     """
     events: list[Event] = []
     for entry in history:
+        if (entry.entity, entry.key) in besides:
+            continue
         began_here = whole or "status" in entry.members or "title" in entry.members
         if entry.entity == "tool_call_update" and began_here and entry.members.get("status") not in FINAL_STATUSES:
             update: Update = {"sessionUpdate": "tool_call_update", "toolCallId": entry.key, "status": status}
@@ -406,7 +413,7 @@ async def claim_session(
     """Become the one writer of a session; a turn that a crash broke is ended first (P3)."""
     claim, record, broken = await store.claim(session_id)
     at = Position(claim.epoch, record.turn, 0)
-    if broken is None:
+    if broken is None and not record.state.background:
         return ClaimedSession(claim, record, at)
     seal = recovered(broken, record, begins_entries=begins_entries)
     if keeps_events:
@@ -426,21 +433,26 @@ async def claim_session(
     return ClaimedSession(claim, record, at.after(len(seal.unshown)))
 
 
-def recovered(broken: UnsealedTurn, record: Record, *, begins_entries: bool) -> _Seal:
-    """Fold a broken turn into what is to be sealed; `unshown` is how it ends, which no client has seen yet."""
+def recovered(broken: UnsealedTurn | None, record: Record, *, begins_entries: bool) -> _Seal:
+    """Fold what a dead process left behind into what is to be sealed: a broken turn, work beside the turns.
+
+    `unshown` is how it ends, which no client has seen yet.
+    """
+    lines = [] if broken is None else broken.lines
     try:
-        return _recovered(broken.lines, record, begins_entries=begins_entries)
+        return _recovered(lines, record, begins_entries=begins_entries)
     except Exception:
         # It may have been what broke the turn. One event that cannot be kept is no reason to lose the others.
         log.exception("Something that a broken turn had said makes no sense, and is left out")
-        return _recovered([line for line in broken.lines if _is_sound(line)], record, begins_entries=begins_entries)
+        return _recovered([line for line in lines if _is_sound(line)], record, begins_entries=begins_entries)
 
 
 def _recovered(lines: Sequence[bytes], record: Record, *, begins_entries: bool) -> _Seal:
     updates = [msgspec.json.decode(line) for line in lines]
     in_turn = bool(updates) and updates[0]["sessionUpdate"] == "user_message"  # otherwise it was between turns
     whole = begins_entries and in_turn
-    history, private = History(complete=whole), list[bytes]()
+    earlier = background_keys(record.state.background)
+    history, private = History(complete=whole, earlier=earlier), list[bytes]()
     for update, line in zip(updates, lines, strict=True):
         if update["sessionUpdate"] == REMEMBERED:
             record.state.permissions[update["subject"]] = update["allow"]
@@ -448,13 +460,14 @@ def _recovered(lines: Sequence[bytes], record: Record, *, begins_entries: bool) 
             private.append(msgspec.json.encode(update["data"]))
         elif update["sessionUpdate"] not in LOG_ONLY:
             history.apply(event_from(update, line))
-    marks, closing = list[Event](), list[Event]()
+    marks, closing = list[Event](), background_ends(record.state, history)
+    record.state.background = []
     if in_turn:
         record.state.interrupted = True
         marks = end_mark(TurnEnd("interrupted"))
-        closing = closing_events(history, status="failed", whole=whole)
-        for event in closing:
-            history.apply(event)
+        closing += closing_events(history, status="failed", whole=whole, besides=earlier)
+    for event in closing:
+        history.apply(event)
     sealed, changes, messages = sealed_lines(history, marks, record.state)
     return _Seal(sealed, changes, messages, private, activity=False, unshown=[*closing, *marks], last=None)
 

@@ -18,7 +18,7 @@ from holdfast.model import Event, Fold, History, event_from
 from holdfast.model.kinds import PRIVATE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from holdfast.model import Update
     from holdfast.store import TurnLog
@@ -40,10 +40,14 @@ class OpenLog:
         failed: Callable[[], None],
         *,
         whole: bool,
+        earlier: Collection[tuple[str, str]] = (),
         begun: bytes | None = None,
     ) -> None:
-        """Open a log. `begun` is its first line where it is kept after its seal: then it tells every position."""
-        self.history = History(complete=whole)
+        """Open a log. `begun` is its first line where it is kept after its seal: then it tells every position.
+
+        Where every entry begins in it (`whole`), those in `earlier` are exceptions.
+        """
+        self.history = History(complete=whole, earlier=earlier)
         """All of it, folded."""
         self.private: list[bytes] = []
         """The private entries among it."""

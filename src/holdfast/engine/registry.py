@@ -158,6 +158,9 @@ class Registry:
         if session.runner is not None:
             await asyncio.wait({session.runner})
         self._leaving.remove(session)
+        if session.background is not None:
+            await session.background.stop_all()
+            await session.journal.shown()
         if reason is not None:
             session.drop_all(reason, besides=by)
         for attachment in session.attachments:
@@ -177,6 +180,8 @@ class Registry:
             await self._let_go(session)
 
     async def _let_go(self, session: LiveSession) -> None:
+        if session.background is not None:
+            await session.background.stop_all()
         await session.close_agent()
         try:
             await self.store.release(session.journal.claim)

@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.engine.asks import Asks
 from holdfast.engine.attachment import Attachment
+from holdfast.engine.background import Background
 from holdfast.engine.journal import Journal, keep_latest
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
 from holdfast.errors import InvalidParams, InvalidRequest, RequestError, SessionMoved, SessionNotFound, TurnOver
@@ -31,7 +32,7 @@ from holdfast.model import (
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 
     from holdfast.engine.ports import AgentSession, SessionClient
     from holdfast.engine.registry import Registry
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from holdfast.store import Claim, EventWindow
 
 log = logging.getLogger(__name__)
+
+RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
 
 
 class EngineLimits(NamedTuple):
@@ -63,7 +66,8 @@ class LiveSession:
 
     __slots__ = (
         "_asks", "_detaching", "_readers_changed", "_registry", "additional", "agent", "agent_name", "attachments",
-        "created_at", "cwd", "id", "idle_since", "journal", "principal", "queue", "runner", "state", "title", "turn",
+        "background", "created_at", "cwd", "id", "idle_since", "journal", "principal", "queue", "runner", "state",
+        "title", "turn",
     )  # fmt: skip
 
     agent: AgentSession
@@ -96,6 +100,8 @@ class LiveSession:
         self.queue: deque[LiveTurn] | None = None
         self.runner: asyncio.Task[None] | None = None
         self.idle_since = asyncio.get_running_loop().time()
+        self.background: Background | None = None
+        """What goes on beside its turns; None while nothing ever did."""
         self._registry = registry
         self._asks: Asks | None = None
         self._detaching: tuple[asyncio.Task[None], ...] = ()
@@ -131,7 +137,8 @@ class LiveSession:
     @property
     def in_use(self) -> bool:
         """Whether a client watches it, or something is going on in it."""
-        return bool(self.attachments) or self.runner is not None or not self.journal.is_idle
+        busy = self.runner is not None or bool(self.background) or not self.journal.is_idle
+        return bool(self.attachments) or busy
 
     def touch(self) -> None:
         """Note that it is used now."""
@@ -144,7 +151,7 @@ class LiveSession:
         if self.turn is not None and self.turn.running:
             self.turn.emit(event)
             return
-        if not self.is_live:
+        if not self.is_live and not self.background:  # what goes on beside its turns may still tell its end
             raise TurnOver("This session has left memory; nothing more can be said in it")
         if event.rule.fold is Fold.STATE:
             before = self.title, dict(self.state.latest)
@@ -272,6 +279,34 @@ class LiveSession:
             for wait, attachment in waits.items():
                 if wait in done and (wait.cancelled() or wait.exception() is not None):
                     attachment.drop("It does not read any more; load the session again to go on watching")
+
+    # What it does
+
+    def state_update(self, state: str, **more: object) -> Update:
+        """Return a state as clients are told it, with what goes on beside the turns where that is reported (C13)."""
+        update: Update = {"sessionUpdate": "state_update", "state": state, **more}
+        return update if self.background is None else {**update, "background": self.background.items}
+
+    def running_event(self) -> Event:
+        """Return that a turn runs."""
+        return RUNNING if self.background is None else event_from(self.state_update("running"))
+
+    def current_state(self) -> Update:
+        """Return what it is doing."""
+        if self.turn is None or not self.turn.running:
+            return self.state_update("idle")
+        return self.state_update("requires_action" if self.turn.asking else "running")
+
+    def work_in_background(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
+        """List work that goes on beside the turns, as ``{"type": "terminal", "terminalId": …}``; see `Background`."""
+        if self.background is None:
+            self.background = Background(self)
+        self.background.begin(item, stop)
+
+    def background_changed(self) -> None:
+        """Tell the clients what goes on beside the turns; a turn that begins or ends tells by itself."""
+        if self.turn is None or self.turn.running:
+            self.announce(self.current_state())
 
     # Reading
 

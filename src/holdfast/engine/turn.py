@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.engine.background import background_keys
 from holdfast.engine.journal import closing_events
 from holdfast.errors import InternalError, RequestCancelled, RequestError, SessionMoved, SessionNotFound, TurnOver
 from holdfast.model import (
@@ -40,8 +41,6 @@ log = logging.getLogger(__name__)
 
 CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
 """How a tool call that was left open ends; otherwise it failed."""
-
-RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
 
 EVENT_BYTES = 12 << 20
 """What is longer is said in several events (A4)."""
@@ -234,12 +233,13 @@ class LiveTurn:
             return
         end = await self._perform(registry)
         whole = registry.port.begins_entries
-        for event in closing_events(self.history, status=CLOSED_AS.get(end.reason, "failed"), whole=whole):
+        status, besides = CLOSED_AS.get(end.reason, "failed"), background_keys(self.session.state.background)
+        for event in closing_events(self.history, status=status, whole=whole, besides=besides):
             self.emit(event)
         self.phase = next_phase(self.phase, "end")
         self.session.asks.give_up()
         end = await self._seal(registry, end)
-        idle: Update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": end.reason}
+        idle = self.session.state_update("idle", stopReason=end.reason)
         if end.error is not None:
             idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
         self.session.announce(idle)
@@ -261,7 +261,7 @@ class LiveTurn:
             changes = msgspec.structs.replace(changes, agent=agent_name)
         try:
             self._log = await session.journal.begin(
-                [*first, RUNNING], changes, self.stop, whole=registry.port.begins_entries
+                [*first, session.running_event()], changes, self.stop, whole=registry.port.begins_entries
             )
         except BaseException:
             if title and state.title_by == "prompt":
@@ -363,7 +363,7 @@ class LiveTurn:
         before = self.phase
         self.phase = next_phase(before, step)
         if self.phase is not before:
-            self.emit_update({"sessionUpdate": "state_update", "state": state})
+            self.emit_update(self.session.state_update(state))
 
 
 def _explain(failure: BaseException) -> str:

@@ -21,10 +21,13 @@ from holdfast.model.events import is_object
 from holdfast.model.kinds import CHUNK_OF, RULES, Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from holdfast.model.events import Event, Update
     from holdfast.model.kinds import Rule
+
+ENDS = {"tool_call_update": "status", "terminal_update": "exitStatus"}
+"""By entity, what says how it ended. What is appended is said before that: version 1 forgets what has ended."""
 
 
 class Entry:
@@ -107,10 +110,13 @@ class Entry:
         if self.whole and not self.extras:
             yield {**head, **self.members, rule.items: self._list()}
             return
+        last: Update = {}
         if self.whole:
             yield {**head, **self.members, rule.items: []}
-        elif self.members:
-            yield {**head, **self.members}
+        else:
+            last = {name: value for name, value in self.members.items() if name == ENDS.get(self.entity)}
+            if len(last) < len(self.members):
+                yield {**head, **{name: value for name, value in self.members.items() if name not in last}}
         chunk = CHUNK_OF[self.entity]
         for at, item in enumerate(self.items):
             yield {
@@ -119,6 +125,8 @@ class Entry:
                 RULES[chunk].item: item,
                 **self.extras.get(at, {}),
             }
+        if last:
+            yield {**head, **last}
 
     def _list(self) -> object:
         return self.items
@@ -188,10 +196,12 @@ class Terminal(Entry):
 class History:
     """Entries in the order of their first appearance, and the latest update of each kind about the session itself."""
 
-    __slots__ = ("_complete", "_entries", "_kept", "state")
+    __slots__ = ("_complete", "_earlier", "_entries", "_kept", "state")
 
-    def __init__(self, *, complete: bool = True) -> None:
+    def __init__(self, *, complete: bool = True, earlier: Collection[tuple[str, str]] = ()) -> None:
+        """Begin with nothing. Where every entry begins here (`complete`), those in `earlier` are exceptions."""
         self._complete = complete
+        self._earlier = earlier
         self._entries: dict[tuple[str, str], Entry] = {}
         self._kept = 0
         self.state: dict[str, Update] = {}
@@ -246,37 +256,42 @@ class History:
         entry = self._entries.get((entity, key))
         if entry is None:
             kind = Terminal if entity == "terminal_update" else Entry
-            entry = self._entries[entity, key] = kind(entity, key, whole=self._complete)
+            entry = self._entries[entity, key] = kind(entity, key, whole=self._begins_here(entity, key))
         return entry
+
+    def _begins_here(self, entity: str, key: str) -> bool:
+        return self._complete and (entity, key) not in self._earlier
 
     def _patch(self, event: Event, rule: Rule) -> None:
         update = event.update()
         entry = self._entry(rule.entity, event.key)
+        complete = self._begins_here(rule.entity, event.key)
         del update["sessionUpdate"]
         update.pop(rule.key, None)
         if rule.items and rule.items in update:
             entry.replace(update.pop(rule.items))
         if "_meta" in update:
-            self._patch_meta(entry, update.pop("_meta"))
+            _patch_meta(entry, update.pop("_meta"), complete=complete)
         for name, value in update.items():
-            if value is None and self._complete:
+            if value is None and complete:
                 entry.members.pop(name, None)
             else:
                 entry.members[name] = value
 
-    def _patch_meta(self, entry: Entry, patch: Update | None) -> None:
-        """Patch metadata: unlike any other member, key by key."""
-        if patch is None:
-            entry.members.pop("_meta", None)
-            entry.meta_cleared = not self._complete
-            return
-        merged = _merged(entry.members.get("_meta"), patch)
-        keep_nulls = not self._complete and not entry.meta_cleared
-        entry.members["_meta"] = merged if keep_nulls else {k: v for k, v in merged.items() if v is not None}
-
     def _keep(self, event: Event) -> None:
         self._kept += 1
         self._entry("", str(self._kept)).members = event.update()
+
+
+def _patch_meta(entry: Entry, patch: Update | None, *, complete: bool) -> None:
+    """Patch metadata: unlike any other member, key by key."""
+    if patch is None:
+        entry.members.pop("_meta", None)
+        entry.meta_cleared = not complete
+        return
+    merged = _merged(entry.members.get("_meta"), patch)
+    keep_nulls = not complete and not entry.meta_cleared
+    entry.members["_meta"] = merged if keep_nulls else {k: v for k, v in merged.items() if v is not None}
 
 
 def latest(before: Update | None, update: Update) -> Update:

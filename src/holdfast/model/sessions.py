@@ -72,6 +72,8 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     forked_from: str | None = None
     interrupted: bool = False
     """Whether the last turn was broken off by the death of its process."""
+    background: list[dict[str, Any]] = []
+    """Terminals and tool calls whose work went on beside the turns when this was stored (C13)."""
     cut_turn: bool = False
     """Whether it is a fork that ends inside a turn: that turn's private entries are not in it."""
 

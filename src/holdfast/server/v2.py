@@ -63,7 +63,7 @@ class Version2(Dialect):
     async def _load(self, params: shapes.RestoreSession) -> None:
         """Replay everything and answer null, as the early draft has it (B9)."""
         session = await self._restore(params, replay=True)
-        self._show(session, state_update(session))
+        self._show(session, session.current_state())
 
     async def _resume(self, params: ResumeSession) -> Update:
         """Bring a session back; a snapshot of its state comes after any replay and before the answer (B8)."""
@@ -71,14 +71,14 @@ class Version2(Dialect):
         if params.replay_from is not None and params.replay_from.get("type") != "start":
             raise InvalidParams('replayFrom must be {"type": "start"}')
         session = await self._restore(params, replay=replay)
-        self._show(session, state_update(session))
+        self._show(session, session.current_state())
         return self._configuration(session)
 
     async def _status(self, params: shapes.OfSession) -> Update:
         status, session = await self._live(params.session_id)
         if session is None:
             return {"status": status}
-        state = state_update(session)
+        state = session.current_state()
         del state["sessionUpdate"]
         return {"status": status, "state": state}
 
@@ -108,17 +108,12 @@ class Version2(Dialect):
         return await self._cancel_one(params.session_id, params.terminal_id)
 
     async def _cancel_one(self, session_id: str, id_: str) -> Update:
-        turn = (await self._session(session_id)).turn
+        session = await self._session(session_id)
+        if session.background is not None and session.background.cancel(id_):
+            return {}
+        turn = session.turn
         cancel = None if turn is None or not turn.running else turn.cancels.get(id_)
         if cancel is None:
             raise InvalidParams(f"Nothing called {id_[:100]} can be cancelled by itself; cancel the session's turn")
         cancel()
         return {}
-
-
-def state_update(session: LiveSession) -> Update:
-    """Return what a session is doing."""
-    turn = session.turn
-    if turn is None or not turn.running:
-        return {"sessionUpdate": "state_update", "state": "idle"}
-    return {"sessionUpdate": "state_update", "state": "requires_action" if turn.asking else "running"}

@@ -396,7 +396,9 @@ def test_what_was_appended_to_an_unseen_entry_is_given_back_as_something_to_appe
 def test_members_and_pieces_of_an_unseen_entry_are_given_back_apart() -> None:
     item = {"type": "content", "content": text("out")}
     piece = {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": item}
-    assert told(piece, call(status="completed"), complete=False) == [call(status="completed"), piece]
+    members = call(kind="read", status="completed")
+    # What is appended comes before the end: who hears of that may forget the rest.
+    assert told(members, piece, complete=False) == [call(kind="read"), piece, call(status="completed")]
 
 
 def test_an_entry_that_was_told_whole_is_given_back_whole() -> None:

@@ -90,6 +90,7 @@ class Lowering:
         self._calls: dict[str, _Call] = {}
         self._ended_calls: dict[str, None] = {}  # the latest: one that is spoken of again is no new one
         self._terminals: dict[str, bytes] = {}
+        self._exited: set[str] = set()
         self._embedded: dict[str, str] = {}  # terminals of the client's own that tool calls show
         self._dirty: dict[str, None] = {}
         self._messages: set[str] = set()
@@ -113,13 +114,21 @@ class Lowering:
                 self._messages.add(event.key)
             else:
                 said += map(_encode, self._lower(event.update()))
-        over = any(event.kind == "state_update" and event.update().get("state") == "idle" for event in events)
-        said += map(_encode, self._changed_calls(waits=not over))
-        if over:
-            self._calls.clear()  # a turn that has ended changes nothing any more
-            self._terminals.clear()
-            self._embedded.clear()
+        states = [event.update() for event in events if event.kind == "state_update"]
+        idle = next((state for state in states if state.get("state") == "idle"), None)
+        said += map(_encode, self._changed_calls(waits=idle is None))
+        if idle is not None:
+            self._forget_turn(idle.get("background") or ())
         return self._lines(said)
+
+    def _forget_turn(self, background: Sequence[Update]) -> None:
+        """Forget what a turn has shown: nothing of it changes any more, but for what goes on in the background."""
+        going_on = {item.get("terminalId") or item.get("toolCallId") for item in background}
+        self._calls = {key: call for key, call in self._calls.items() if going_on & {key, *call.terminals}}
+        kept = {terminal for call in self._calls.values() for terminal in call.terminals}
+        self._terminals = {key: text for key, text in self._terminals.items() if key in kept}
+        self._exited &= kept
+        self._embedded.clear()
 
     @property
     def has_more(self) -> bool:
@@ -152,12 +161,13 @@ class Lowering:
         return (self._before, self._between.join(said), b"}}\n") if said else ()
 
     def _let_go(self) -> None:
-        """Forget the calls that have ended and whose terminals were shown."""
+        """Forget the calls that have ended, and whose terminals have."""
         for key, call in list(self._calls.items()):
-            if call.final and call.terminals <= self._terminals.keys():
+            if call.final and call.terminals <= self._exited:
                 del self._calls[key]
                 for terminal in call.terminals:
-                    del self._terminals[terminal]
+                    self._terminals.pop(terminal, None)
+                    self._exited.discard(terminal)
 
     def _lower(self, update: Update) -> Iterator[Update]:
         kind = update["sessionUpdate"]
@@ -241,6 +251,8 @@ class Lowering:
 
     def _terminal(self, update: Update) -> None:
         key = update["terminalId"]
+        if isinstance(update.get("exitStatus"), dict):
+            self._exited.add(key)
         output: Update = update.get("output") or {}
         data: str | None = update["data"] if "data" in update else output.get("data")
         if data:
