@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ID = re.compile(r"(?<![\w.\-#/])[A-HP][1-9]\d?(?![\w\-])")
-CHAPTERS = {"A": 12, "B": 19, "C": 12, "D": 6, "E": 6, "F": 6, "G": 10, "H": 11, "P": 13}
+CHAPTERS = {"A": 12, "B": 19, "C": 13, "D": 6, "E": 6, "F": 6, "G": 10, "H": 11, "P": 13}
 
 
 def files() -> Iterator[Path]:
