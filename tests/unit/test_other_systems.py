@@ -107,7 +107,7 @@ async def ask(session: ClientSession, method: str, **params: object) -> Any:
 @pytest.mark.usefixtures("impatient")
 async def test_on_windows_threads_read_and_write_and_trees_are_killed_by_the_system(on_windows: Path) -> None:
     async with odd("ignores the end") as agent:
-        transport: Any = agent.peer._transport  # pyright: ignore[reportPrivateUsage]
+        transport: Any = agent._link.peer._transport  # pyright: ignore[reportPrivateUsage]
         assert isinstance(transport._input, ThreadInput)
         assert isinstance(transport._output, ThreadOutput)
         session = await agent.new_session()

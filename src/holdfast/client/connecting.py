@@ -7,7 +7,7 @@ import os
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from holdfast.client.connection import Connection
+from holdfast.client.agent_link import AgentLink
 from holdfast.client.handshake import ClientInfo, negotiate
 from holdfast.client.services import Services
 from holdfast.errors import StartTimeout, UsageError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from holdfast.agent import Agent
+    from holdfast.client.connection import Connection
     from holdfast.client.dialect import Dialect
     from holdfast.client.handshake import ProtocolChoice
     from holdfast.client.services import OnComplete, OnNotification, OnRequest, Permissions, Questions
@@ -94,13 +95,13 @@ async def connect(
     services = Services(permissions, questions, files, terminals, on_request, on_notification, on_complete)
     link = await _open(command, cwd, env, stderr, str(store), max_line_bytes)
     peer = Peer(link.transport, Routes(), limits=LIMITS, answers_noise=False)
-    connection: Connection | None = None
+    agent: AgentLink | None = None
 
     def dropped(line: DroppedLine) -> None:
         if link.process is not None:
             link.process.keep_output(line.head)
-        if line.was_message and connection is not None:
-            connection.unreadable(line.head, line.reason)
+        if line.was_message and agent is not None:
+            agent.unreadable(line.head, line.reason)
 
     peer.on_dropped_line = dropped
     if on_frame is not None:
@@ -109,8 +110,8 @@ async def connect(
 
     async def end() -> None:
         try:
-            if connection is not None:
-                await connection.close()
+            if agent is not None:
+                await agent.close()
         finally:
             peer.close()
             await running
@@ -118,8 +119,8 @@ async def connect(
 
     try:
         dialect = await _start(negotiate(peer, services, ClientInfo(name, version, meta), protocol), timeout, link)
-        connection = Connection(peer, dialect, services, replays_in_time=link.process is None)
-        yield connection
+        agent = AgentLink(peer, dialect, services, replays_in_time=link.process is None)
+        yield agent.public
     finally:
         await _uncancelled(end())
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.client.incoming import Incoming
 from holdfast.client.listed_session import ListedSession, read_session_page
-from holdfast.client.session import ClientSession
-from holdfast.errors import ConnectionLost, InvalidAnswer, InvalidParams, RemoteError, UsageError
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from holdfast.client.dialect import Dialect
-    from holdfast.client.services import Services
-    from holdfast.model import Event, Update
-    from holdfast.peer import Peer
-
-log = logging.getLogger(__name__)
+    from holdfast.client.agent_link import AgentLink
+    from holdfast.client.session import ClientSession
+    from holdfast.model import Update
 
 
 class AgentInfo(NamedTuple):
@@ -34,34 +27,24 @@ class AgentInfo(NamedTuple):
 class Connection:
     """An agent we are connected to."""
 
-    def __init__(self, peer: Peer, dialect: Dialect, services: Services, *, replays_in_time: bool = False) -> None:
-        """Take over a peer whose agent has answered `initialize`.
-
-        `replays_in_time` says of an agent of version 1 that it has replayed a session when it answers `session/load`.
-        """
-        agent = dialect.agent
+    def __init__(self, link: AgentLink) -> None:
+        agent = link.dialect.agent
         self.agent = AgentInfo(agent.name, agent.release, agent.title)
+        """What the agent calls itself."""
         self.protocol: int = agent.version
-        self.capabilities = agent.capabilities
+        """The version of the protocol that is spoken."""
+        self.capabilities: dict[str, Any] = agent.capabilities
         """What the agent said it can do, as it said it."""
-        self.auth_methods = agent.auth_methods
+        self.auth_methods: Sequence[dict[str, Any]] = agent.auth_methods
         """Ways to log in, each with an `id` and a `name`."""
-        self.peer = peer
-        self._dialect = dialect
-        self._incoming = Incoming(dialect, services)
-        self._sessions = self._incoming.sessions
-        self._may_replay_late = agent.version == 1 and not replays_in_time
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._lost: ConnectionLost | None = None
-        peer.on_lost = self._end_sessions
-        peer.routes = self._incoming.routes()
+        self._link = link
 
     def __repr__(self) -> str:
         return f"<connection to {self.agent.name or 'an agent'}, protocol version {self.protocol}>"
 
     def can(self, what: str) -> bool:
         """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``."""
-        return self._dialect.agent.can(what)
+        return self._link.dialect.agent.can(what)
 
     async def authenticate(self, method_id: str) -> None:
         """Log in by one of `auth_methods`.
@@ -72,7 +55,7 @@ class Connection:
             if method.get("id") == method_id and method.get("type") == "terminal":
                 added = " ".join(map(str, method.get("args") or ())) or "nothing"
                 raise UsageError(f"log in by running the agent's command in a terminal, with {added} added")
-        await self.request(*self._dialect.agent.login(method_id))
+        await self.request(*self._link.dialect.agent.login(method_id))
 
     # Sessions
 
@@ -86,7 +69,7 @@ class Connection:
     ) -> ClientSession:
         """Create a session in a directory, by default the current one."""
         roots = self._roots(cwd, additional, mcp_servers, meta)
-        return await self._open_new(*self._dialect.agent.new(roots), roots)
+        return (await self._link.open_new(*self._link.dialect.agent.new(roots), roots)).public
 
     async def load(
         self,
@@ -106,7 +89,7 @@ class Connection:
         """
         self._need("load")
         session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
-        return await self._restore(session_id, *self._dialect.agent.load(session_id, roots), roots)
+        return (await self._link.restore(session_id, *self._link.dialect.agent.load(session_id, roots), roots)).public
 
     async def resume(
         self,
@@ -120,7 +103,7 @@ class Connection:
         """Restore a session without its past; otherwise as `load`."""
         self._need("resume")
         session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
-        return await self._restore(session_id, *self._dialect.agent.resume(session_id, roots), roots)
+        return (await self._link.restore(session_id, *self._link.dialect.agent.resume(session_id, roots), roots)).public
 
     async def fork(
         self,
@@ -137,10 +120,10 @@ class Connection:
         """
         self._need("fork")
         session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
-        forked = await self._open_new(*self._dialect.agent.fork(session_id, roots), roots)
-        if (parent := self._sessions.get(session_id)) is not None:
+        forked = await self._link.open_new(*self._link.dialect.agent.fork(session_id, roots), roots)
+        if (parent := self._link.sessions.get(session_id)) is not None:
             forked.inherit(parent)
-        return forked
+        return forked.public
 
     async def sessions(self, cwd: str | Path | None = None) -> AsyncIterator[ListedSession]:
         """Iterate over all sessions the agent has, or those of one directory, page by page."""
@@ -166,8 +149,8 @@ class Connection:
         self._need("delete")
         session_id = session if isinstance(session, str) else session.id
         await self.request("session/delete", {"sessionId": session_id})
-        if session_id in self._sessions:
-            await self._forget(self._sessions[session_id])
+        if session_id in self._link.sessions:
+            await self._link.forget(self._link.sessions[session_id])
 
     # Anything else
 
@@ -176,54 +159,13 @@ class Connection:
 
         Raises `RemoteError` if the agent answers with an error, `ConnectionLost` if it is gone.
         """
-        try:
-            answer: Any = await self.peer.request(method, params, result=cast("Any", object))
-        except RemoteError as e:
-            if e.code == -32000 and self.auth_methods:
-                ways = ", ".join(repr(method.get("id")) for method in self.auth_methods)
-                e.add_note(f"Log in first: `await agent.authenticate(…)` with one of {ways}")
-            raise
-        return cast("Update", answer) if isinstance(answer, dict) else {}
+        return await self._link.request(method, params)
 
     def notify(self, method: str, params: Update) -> None:
         """Send a notification. Raises `ConnectionLost` if the agent is gone."""
-        if self._lost is not None:
-            raise self._lost.with_traceback(None)
-        self.peer.notify(method, params)
-
-    # For `connect` and the sessions
-
-    def own(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run work as a task that ends with the connection, at the latest."""
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def close_session(self, session: ClientSession, deadline: float) -> None:
-        """Close a session, waiting for the agent's answer until `deadline`, in the loop's time."""
-        try:
-            if self.can("close") and self._lost is None:
-                async with asyncio.timeout_at(deadline):
-                    await self.request("session/close", {"sessionId": session.id})
-        except TimeoutError:
-            log.warning("The agent does not answer that session %s is closed", session.id)
-        finally:
-            await self._forget(session)
-
-    def unreadable(self, line: bytes, reason: str) -> None:
-        """Tell the sessions concerned that a message of the agent could not be read."""
-        self._incoming.unreadable(line, reason)
-
-    async def close(self) -> None:
-        """End everything that is still at work."""
-        for session in list(self._sessions.values()):
-            session.end(ConnectionLost("the connection was closed"))
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for session in list(self._sessions.values()):
-            await self._forget(session)
+        if self._link.lost is not None:
+            raise self._link.lost.with_traceback(None)
+        self._link.peer.notify(method, params)
 
     # Inside
 
@@ -255,83 +197,6 @@ class Connection:
         if isinstance(session, ListedSession):
             return session.id, self._roots(cwd or session.cwd, additional, mcp_servers, meta)
         return session, self._roots(cwd, additional, mcp_servers, meta)
-
-    async def _open_new(self, method: str, params: Update, roots: Update) -> ClientSession:
-        """Open a session that gets its id by the answer; what comes about it before that waits (P5)."""
-        self._incoming.expect_session()
-        try:
-            answer = await self.request(method, params)
-            session_id = answer.get("sessionId")
-            if not isinstance(session_id, str):
-                raise InvalidAnswer(f"The answer to {method} names no session")
-            if (before := self._sessions.get(session_id)) is not None:
-                await self._forget(before)
-            session = self._register(session_id, roots)
-            self._incoming.session_named(session)
-            session.apply(self._configuration(session, answer))
-            return session
-        finally:
-            self._incoming.session_expected_no_more()
-
-    async def _restore(self, session_id: str, method: str, params: Update, roots: Update) -> ClientSession:
-        """Open a session whose id is known, in the place of the one that is open, if there is one."""
-        if (before := self._sessions.get(session_id)) is not None:
-            await before.settle()
-        session = self._register(session_id, roots)
-        session.begin_restoring()
-        try:
-            answer = await self.request(method, params)
-            _check_same_session(session_id, method, answer)
-            session.apply(self._configuration(session, answer))
-            await session.restored(may_replay_late=self._may_replay_late)
-        except BaseException:
-            await self._put_back(session, before)
-            raise
-        if before is not None:
-            await self._forget(before)
-        return session
-
-    async def _put_back(self, failed: ClientSession, before: ClientSession | None) -> None:
-        """Forget a session that could not be restored; the one that was open before it is open again."""
-        if before is not None and self._sessions.get(failed.id) is failed:
-            self._sessions[failed.id] = before
-            if self._lost is not None:
-                before.end(self._lost)
-                await self._forget(before)
-        await self._forget(failed)
-
-    def _configuration(self, session: ClientSession, answer: Update) -> Sequence[Event]:
-        try:
-            return session.lifting.lift_configuration(answer)
-        except InvalidParams as e:
-            log.warning("The agent's options for session %s cannot be used: %s", session.id, e)
-            return ()
-
-    def _register(self, session_id: str, roots: Update) -> ClientSession:
-        if self._lost is not None:
-            raise self._lost.with_traceback(None)
-        additional = roots.get("additionalDirectories", ())
-        session = ClientSession(self, self._dialect.lifting(), session_id, roots["cwd"], additional)
-        self._sessions[session_id] = session
-        return session
-
-    async def _forget(self, session: ClientSession) -> None:
-        if self._sessions.get(session.id) is session:
-            del self._sessions[session.id]
-        session.end(None)
-        if session.terminals is not None:
-            await session.terminals.close()
-
-    def _end_sessions(self, error: ConnectionLost) -> None:
-        self._lost = error
-        for session in list(self._sessions.values()):
-            session.end(error)
-
-
-def _check_same_session(session_id: str, method: str, answer: Update) -> None:
-    """Raise `InvalidAnswer` if an agent has begun a session anew, without its past, instead of restoring it (P11)."""
-    if answer.get("sessionId", session_id) != session_id:
-        raise InvalidAnswer(f"The answer to {method} of {session_id} names another session")
 
 
 def _absolute(path: str | Path) -> str:

@@ -9,12 +9,12 @@ from holdfast.client.services import ReadTextFile, WriteTextFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.client.open_session import OpenSession
     from holdfast.client.services import Services
-    from holdfast.client.session import ClientSession
     from holdfast.peer import Routes
 
 
-def add_file_routes(routes: Routes, services: Services, find_session: Callable[[object], ClientSession]) -> None:
+def add_file_routes(routes: Routes, services: Services, find_session: Callable[[object], OpenSession]) -> None:
     """Answer `fs/*`, if files are allowed; without a route they are refused as unknown methods."""
 
     async def read(params: ReadTextFile) -> object:
@@ -28,7 +28,7 @@ def add_file_routes(routes: Routes, services: Services, find_session: Callable[[
         routes.request("fs/write_text_file", write, WriteTextFile)
 
 
-def add_terminal_routes(routes: Routes, services: Services, find_session: Callable[[object], ClientSession]) -> None:
+def add_terminal_routes(routes: Routes, services: Services, find_session: Callable[[object], OpenSession]) -> None:
     """Answer `terminal/*`, if terminals are allowed."""
     if not services.terminals:
         return

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.client.dialect import Dialect
+    from holdfast.client.open_session import OpenSession
     from holdfast.client.services import Services
-    from holdfast.client.session import ClientSession
     from holdfast.jsonrpc import Notification, Request
     from holdfast.model import Elicitation, Entry, Permission, Update
 
@@ -48,7 +48,7 @@ class Incoming:
     """Takes what one agent sends; `sessions` are those that are open, by id."""
 
     def __init__(self, dialect: Dialect, services: Services) -> None:
-        self.sessions: dict[str, ClientSession] = {}
+        self.sessions: dict[str, OpenSession] = {}
         self._dialect = dialect
         self._services = services
         self._opening = 0  # requests whose answer will name a session
@@ -86,7 +86,7 @@ class Incoming:
             self._early.clear()
             self._early_bytes = 0
 
-    def session_named(self, session: ClientSession) -> None:
+    def session_named(self, session: OpenSession) -> None:
         """Apply what came about a session before the answer that named it."""
         for raw in self._early.pop(session.id, ()):
             _apply(session, raw)
@@ -112,7 +112,7 @@ class Incoming:
         for session in self._concerned(line):
             session.message_lost(reason, may_be_the_end=may_be_the_end)
 
-    def _concerned(self, line: bytes) -> Iterable[ClientSession]:
+    def _concerned(self, line: bytes) -> Iterable[OpenSession]:
         if (found := _SESSION_ID.search(line)) is not None:
             named = self.sessions.get(found[1].decode(errors="replace"))
             return () if named is None else (named,)
@@ -120,7 +120,7 @@ class Incoming:
 
     # Requests
 
-    def _session(self, session_id: object) -> ClientSession:
+    def _session(self, session_id: object) -> OpenSession:
         session = self.sessions.get(session_id) if isinstance(session_id, str) else None
         if session is None:
             raise InvalidParams("There is no such session here")
@@ -161,7 +161,7 @@ class Incoming:
         await self._services.on_notification(notification.method, _decoded(notification.params))
 
 
-def _apply(session: ClientSession, raw: bytes) -> None:
+def _apply(session: OpenSession, raw: bytes) -> None:
     try:
         session.apply(session.lifting.lift(raw))
     except InvalidParams as e:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
     from pathlib import Path
 
+    from holdfast.client.open_session import OpenSession
     from holdfast.client.session import ClientSession
     from holdfast.client.terminals import Terminals
     from holdfast.model import Elicitation, Permission, PermissionOption
@@ -68,13 +69,13 @@ class Services:
     on_notification: OnNotification = None
     on_complete: OnComplete = None
 
-    async def answer_permission(self, session: ClientSession, question: Permission) -> PermissionOption | None:
+    async def answer_permission(self, session: OpenSession, question: Permission) -> PermissionOption | None:
         """Return the option that answers a permission request; None where nobody answered."""
         if self.permissions == "deny":
             return _option_of_kind(question, "reject")
         if self.permissions == "allow":
             return _option_of_kind(question, "allow")
-        answer = await _until_withdrawn(session, self.permissions(session, question))
+        answer = await _until_withdrawn(session, self.permissions(session.public, question))
         if isinstance(answer, bool):
             return _option_of_kind(question, "allow" if answer else "reject")
         if answer is not None and question.chosen(answer) is None:
@@ -82,28 +83,28 @@ class Services:
             log.error("The answer to a permission request is none of the options (%s): %r", offered, answer)
         return question.chosen(answer)
 
-    async def answer_elicitation(self, session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
+    async def answer_elicitation(self, session: OpenSession | None, question: Elicitation) -> ElicitationAnswer:
         """Return the answer to a form or to an address that the user should visit."""
         if self.questions is None:
             return ElicitationAnswer("decline")
-        answer = await _until_withdrawn(session, self.questions(session, question))
+        answer = await _until_withdrawn(session, self.questions(None if session is None else session.public, question))
         if answer is None:
             return ElicitationAnswer("decline")
         return answer if isinstance(answer, ElicitationAnswer) else ElicitationAnswer("accept", answer)
 
-    async def read_file(self, session: ClientSession, params: ReadTextFile) -> dict[str, str]:
+    async def read_file(self, session: OpenSession, params: ReadTextFile) -> dict[str, str]:
         """Read a file for the agent."""
         with _file_errors_refused(params.path):
             files = self._files(session)
             return {"content": await files.read_text(params.path, line=params.line, limit=params.limit)}
 
-    async def write_file(self, session: ClientSession, params: WriteTextFile) -> dict[str, str]:
+    async def write_file(self, session: OpenSession, params: WriteTextFile) -> dict[str, str]:
         """Write a file for the agent."""
         with _file_errors_refused(params.path):
             await self._files(session).write_text(params.path, params.content)
         return {}
 
-    def terminals_of(self, session: ClientSession) -> Terminals:
+    def terminals_of(self, session: OpenSession) -> Terminals:
         """Return the commands that run for the agent in a session."""
         if session.terminals is None:
             from holdfast.client.terminals import Terminals  # noqa: PLC0415  (few agents run commands)
@@ -111,7 +112,7 @@ class Services:
             session.terminals = Terminals(self._files(session).workspace)
         return session.terminals
 
-    def _files(self, session: ClientSession) -> Files:
+    def _files(self, session: OpenSession) -> Files:
         if session.files is None:
             from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (few agents use files)
 
@@ -141,7 +142,7 @@ class OpenAsk:
         return self._withdrawn and self._task.uncancel() == 0
 
 
-async def _until_withdrawn(session: ClientSession | None, answering: Awaitable[Any]) -> Any:
+async def _until_withdrawn(session: OpenSession | None, answering: Awaitable[Any]) -> Any:
     """Wait for an answer; return None if the ask is withdrawn or whatever should answer it fails."""
     ask = OpenAsk()
     asks: set[OpenAsk] = set() if session is None else session.asks

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from holdfast.client.session import ClientSession
+    from holdfast.client.open_session import OpenSession
     from holdfast.client.turn_tracker import TurnTracker
     from holdfast.client.updates import SessionUpdate
     from holdfast.model import Update
@@ -24,7 +24,7 @@ class ClientTurn:
 
     __slots__ = ("_loop", "_params", "_session", "_tracker")
 
-    def __init__(self, session: ClientSession, params: Update) -> None:
+    def __init__(self, session: OpenSession, params: Update) -> None:
         self._session = session
         self._params = params
         self._tracker: TurnTracker | None = None

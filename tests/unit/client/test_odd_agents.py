@@ -115,7 +115,7 @@ async def test_after_an_agent_has_died_every_call_says_how(version: str) -> None
 @pytest.mark.usefixtures("impatient")
 async def test_an_agent_that_does_not_want_to_end_is_gone_afterwards(habits: tuple[str, ...]) -> None:
     async with odd(*habits, "has a daemon") as agent:
-        transport: Any = agent.peer._transport  # pyright: ignore[reportPrivateUsage]
+        transport: Any = agent._link.peer._transport  # pyright: ignore[reportPrivateUsage]
         await agent.new_session()
     wait_for_death([transport.pid])
     expected = 128 + (signal.SIGKILL if len(habits) == 2 else signal.SIGTERM)
@@ -268,7 +268,7 @@ async def test_an_agent_that_ignores_a_cancellation_holds_up_nobody_for_long() -
 @pytest.mark.requirement("C5")
 async def test_an_agent_that_ignores_a_cancellation_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timeout around a turn in a block: the loop is left, and the block is left, and both wait for the same end."""
-    monkeypatch.setattr("holdfast.client.session.PATIENCE", 3.0)
+    monkeypatch.setattr("holdfast.client.open_session.PATIENCE", 3.0)
     async with odd("ignores cancel") as agent:
         session = await agent.new_session()
         loop = asyncio.get_running_loop()

@@ -25,7 +25,7 @@ async def test_the_next_turn_has_nothing_of_a_replay_that_came_late() -> None:
 
 
 async def test_a_replay_that_never_ends_does_not_hold_up_load_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.client.session.REPLAY_SECONDS", 0.5)
+    monkeypatch.setattr("holdfast.client.open_session.REPLAY_SECONDS", 0.5)
     async with odd("replays for ever") as agent:
         session = await agent.load("old")
         assert said(session.history)[0][1].startswith("still ")
