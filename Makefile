@@ -12,7 +12,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 every_write power_loss eight_processes rename_race
 
-.PHONY: demo test quick bench torture fmt lock clean tmux
+.PHONY: demo test quick bench torture field fmt lock clean tmux
 
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
@@ -46,6 +46,10 @@ torture-fuzz: $(VENV)/.ready
 
 torture-%: $(VENV)/.ready
 	$(BIN)/python -m tests.torture.$*
+
+# Real agents of others, wrapped, against a scripted model: installs them into ~/.cache/holdfast-field ($$HOLDFAST_FIELD) first.
+field: $(VENV)/.ready node_modules/.ready
+	$(BIN)/python -m tests.field $(AGENTS)
 
 fmt: $(VENV)/.ready
 	$(BIN)/ruff format .

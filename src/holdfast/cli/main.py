@@ -102,6 +102,11 @@ def wrap(arguments: Sequence[str]) -> int:
         default="seed",
         help="where the agent has forgotten a conversation: tell it again, answer -32002, begin anew (default: seed)",
     )
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="append all that client and agent say to a file, as JSON lines, without keys",
+    )
     _add_common_arguments(parser)
     chosen = parser.parse_args(arguments)
 

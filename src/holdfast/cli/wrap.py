@@ -15,6 +15,8 @@ from holdfast.server.stdio import run_to_the_end, serve_stdio
 if TYPE_CHECKING:
     import argparse
 
+    from holdfast.diagnostics.wire_record import WireRecord
+
 
 def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
@@ -26,20 +28,33 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
         file=arguments.log_file,
         format=arguments.log_format,
     )
+    record = _record(arguments.record)
     launch = Launch(
         command,
         name=arguments.name,
         lost_context=arguments.on_lost_context,
+        on_frame=record and record.between("holdfast", "agent"),
         on_stderr=show_stderr,
     )
+    on_frame = record and record.between("holdfast", "client")
     gc.freeze()
     gc.enable()
 
     async def serve() -> None:
         async with ProxyPort(launch) as port:
-            await serve_stdio(Host(port, store=arguments.store, protocol=arguments.protocol))
+            host = Host(port, store=arguments.store, protocol=arguments.protocol)
+            await serve_stdio(host, on_frame=on_frame)
 
     run_to_the_end(serve())
+
+
+def _record(file: str | None) -> WireRecord | None:
+    """Return the file that both sides of the wire are recorded in, if one is wanted."""
+    if file is None:
+        return None
+    from holdfast.diagnostics.wire_record import WireRecord  # noqa: PLC0415  (seldom wanted)
+
+    return WireRecord(file)
 
 
 def show_stderr(chunk: bytes) -> None:

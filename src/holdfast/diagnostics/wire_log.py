@@ -97,8 +97,12 @@ def line_writer(file: str | None) -> Callable[[str], None]:
 
 
 def _shown(value: Any) -> str:
-    hidden = _without_services(value)
-    return without_environment_keys(msgspec.json.encode(_cut(Redactor().value(hidden))).decode())
+    return masked_json(_cut(value))
+
+
+def masked_json(value: Any) -> str:
+    """Encode a JSON value without what looks like a key, and without what MCP servers are told in confidence."""
+    return without_environment_keys(msgspec.json.encode(Redactor().value(_without_services(value))).decode())
 
 
 def _without_services(value: Any) -> Any:

@@ -13,7 +13,7 @@ COMMANDS = {
     "show": (f"{_HERE}.show:show", "Show a session as a readable transcript"),
     "search": (f"{_HERE}.list_search:search", "Find words in titles, messages and tool calls"),
     "export": (f"{_HERE}.export_import:export", "Write a session as one file: Markdown, HTML or JSON"),
-    "import": (f"{_HERE}.export_import:import_", "Add sessions that were exported as JSON"),
+    "import": (f"{_HERE}.export_import:import_", "Add sessions from files, or what an agent has kept itself"),
     "fork": (f"{_HERE}.modify:fork", "Begin a new session where another one was"),
     "hand-over": (f"{_HERE}.modify:hand_over", "Let another agent go on with a session"),
     "rename": (f"{_HERE}.modify:rename", "Give a session another title"),

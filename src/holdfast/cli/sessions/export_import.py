@@ -153,7 +153,17 @@ def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.argument("files", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["claude", "codex", "gemini", "opencode"]),
+    help="Read what this agent has kept itself, instead of FILES.",
+)
+@click.option(
+    "--home", metavar="DIR", help="With --from: the agent's own directory, as ~/.claude (default: the usual one)."
+)
+@click.option("--agent", metavar="NAME", help="With --from: the name that you wrap the agent with (`wrap --name`).")
 @click.option(
     "--cwd",
     metavar="DIR",
@@ -161,15 +171,52 @@ def _written(target: Path | None, *, force: bool) -> Generator[TextIO]:
     help="The directory that the sessions shall belong to (default: the current one).",
 )
 @on_store(makes=True)
-async def import_(store: SessionStore, *, files: tuple[str, ...], cwd: str | None, as_json: bool) -> int:
-    """Add sessions from FILES that `export --format json` wrote; `-` is stdin.
+async def import_(
+    store: SessionStore,
+    *,
+    files: tuple[str, ...],
+    source: str | None,
+    home: str | None,
+    agent: str | None,
+    cwd: str | None,
+    as_json: bool,
+) -> int:
+    r"""Add sessions from FILES that `export --format json` wrote (`-` is stdin), or from an agent's own files.
 
-    A session that is here already, with the same history and title, is left alone. If another one has its id, it gets a
-    new one. A file gives no rights: it is imported into the current directory or --cwd, with the default mode and
-    options, without additional directories, without the agent's memory, and the agent asks again for what was allowed
-    for ever. What was reset is said. With --json: {"sessions": [{"file", "sessionId", "result": "imported" | "present"
-    | "renumbered", "cwd", "reset": [what was]} or {"file", "error"}, …]}.
+    \b
+      holdfast sessions import talk.json
+      holdfast sessions import --from claude                  what Claude Code has kept
+      holdfast sessions import --from gemini --agent gemini   for `holdfast wrap --name gemini -- …`
+
+    With --from the agent's files are only read. Sessions keep their directories and belong to the agent, so that
+    `holdfast wrap` lists them and goes on with them. What was imported before is left alone: run it again at any time,
+    also after an interruption. With --json: {"agent", "imported": [{"sessionId", "agentSessionId", "cwd"}, …],
+    "present": number, "errors": [{"place", "error"}, …]}.
+
+    A session in FILES that is here already, with the same history and title, is left alone. If another one has its id,
+    it gets a new one. A file gives no rights: it is imported into the current directory or --cwd, with the default mode
+    and options, without additional directories, without the agent's memory, and the agent asks again for what was
+    allowed for ever. What was reset is said. With --json: {"sessions": [{"file", "sessionId", "result": "imported" |
+    "present" | "renumbered", "cwd", "reset": [what was]} or {"file", "error"}, …]}.
     """
+    from holdfast.errors import UsageError  # noqa: PLC0415
+
+    if source is not None:
+        if files or cwd:
+            raise UsageError(
+                "--from reads the agent's own files, into their own directories: leave out FILES and --cwd"
+            )
+        from holdfast.cli.sessions.import_agent import import_agent, tell_imported  # noqa: PLC0415
+
+        done = await import_agent(store, source, Path(home) if home else None, agent)
+        tell_imported(source, done, as_json=as_json)
+        return 1 if done.errors else 0
+    if not files or home or agent:
+        raise UsageError("import which FILES? --home and --agent go with --from, as in `import --from claude`")
+    return await _import_files(store, files, cwd, as_json=as_json)
+
+
+async def _import_files(store: SessionStore, files: tuple[str, ...], cwd: str | None, *, as_json: bool) -> int:
     from holdfast.errors import HoldfastError  # noqa: PLC0415
 
     results: list[dict[str, Any]] = []

@@ -16,7 +16,8 @@ model:break            begin to speak, and lose the connection
 model:fail STATUS      refuse with a status of HTTP
 =====================  =========================================================================
 
-Without a directive the model says how many messages it was sent.
+Behind ``User: `` it is a quotation of what was said before, and counts for ``model:recall`` alone. Without a directive
+the model says how many messages it was sent.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from holdfast.testing.model_server.replies import Fail, Reply, Say, calls
 if TYPE_CHECKING:
     from holdfast.testing.model_server.conversation import Conversation, Tool
 
-_DIRECTIVE = re.compile(r"\bmodel:(say|think|count|run|read|write|remember|recall|hang|break|fail)\b[ \t]*([^\r\n<]*)")
+_DIRECTIVE = re.compile(
+    r"(?<!User: )\bmodel:(say|think|count|run|read|write|remember|recall|hang|break|fail)\b[ \t]*([^\r\n<]*)"
+)
 _REMEMBER = re.compile(r"\bmodel:remember[ \t]+([\w-]+)")
-_SIDE_WORK = re.compile(r"\b(title|topic|summar|compact)", re.IGNORECASE)
+_SIDE_WORK = re.compile(r"\b(generate|create|write|suggest|name)\b[^.\n]{0,60}\b(title|topic|summary)\b", re.IGNORECASE)
 
 SHELLS = (
     "exec_command",  # codex
@@ -51,6 +54,8 @@ WRITERS = ("Write", "write", "write_file", "WriteFile", "create", "write_text_fi
 _COMMAND = ("command", "cmd", "script")
 _PATH = ("file_path", "filePath", "absolute_path", "path", "filename")
 _TEXT = ("content", "text", "contents", "file_text")
+_ASKING = {"sandbox_permissions": "require_escalated", "justification": "as scripted"}
+"""With these codex asks the user first, instead of running a command in its sandbox."""
 
 
 def obey(conversation: Conversation) -> Reply:
@@ -115,7 +120,8 @@ def _call(conversation: Conversation, word: str, rest: str) -> Say:
     if tool is None:
         return Say("As scripted" if not conversation.tools else f"There is no tool to {word} with.")
     if word == "run":
-        return calls((tool.name, _arguments(tool, (_COMMAND, rest))))
+        asking = [((name,), value) for name, value in _ASKING.items() if name in _properties(tool)]
+        return calls((tool.name, _arguments(tool, (_COMMAND, rest), *asking)))
     path, _, text = rest.partition(" ")
     if word == "read":
         return calls((tool.name, _arguments(tool, (_PATH, path))))
@@ -124,7 +130,11 @@ def _call(conversation: Conversation, word: str, rest: str) -> Say:
 
 def _arguments(tool: Tool, *given: tuple[tuple[str, ...], str]) -> dict[str, object]:
     """Return the arguments of a call; each value is for the first of its names that the tool knows."""
-    known: dict[str, object] = member(tool.schema, "properties") or {}
+    known = _properties(tool)
     return tool.arguments(
         **{next((name for name in names if name in known), names[0]): value for names, value in given}
     )
+
+
+def _properties(tool: Tool) -> dict[str, object]:
+    return member(tool.schema, "properties") or {}

@@ -1,0 +1,26 @@
+"""`open_agent_store`: the reader for an agent's own sessions, by the name that the command line has for it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from holdfast.agent_stores.claude import ClaudeStore
+from holdfast.agent_stores.codex import CodexStore
+from holdfast.agent_stores.gemini import GeminiStore
+from holdfast.agent_stores.opencode import OpencodeStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast.agent_stores.found_session import AgentStore
+
+_STORES = {"claude": ClaudeStore, "codex": CodexStore, "gemini": GeminiStore, "opencode": OpencodeStore}
+
+AGENTS = {name: store.name for name, store in _STORES.items()}
+"""The agents whose sessions can be read, and what each calls itself when it is wrapped."""
+
+
+def open_agent_store(agent: str, home: Path | None = None) -> AgentStore:
+    """Return a reader of an agent's own sessions: those in `home`, or where the agent keeps them on this machine."""
+    return _STORES[agent](home, os.environ)

@@ -1,0 +1,96 @@
+"""opencode's sessions: a SQLite database with sessions, their messages, and the parts of messages.
+
+Versions before the database kept a file for each part; those are not read. opencode moves them into the database itself
+when it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agent_stores.found_session import (
+    FoundSession,
+    message,
+    microseconds,
+    text_in,
+    tool_call,
+    tool_result,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from holdfast.agent_stores.found_session import Update
+
+_SESSION = "SELECT directory, title, time_created, time_updated FROM session WHERE id = ?"
+_PARTS = """
+SELECT message.id, message.data, part.id, part.data FROM message JOIN part ON part.message_id = message.id
+WHERE message.session_id = ? ORDER BY message.time_created, message.id, part.id
+"""
+
+
+class OpencodeStore:
+    """The sessions in a data directory of opencode."""
+
+    name = "OpenCode"
+
+    def __init__(self, home: Path | None, env: Mapping[str, str]) -> None:
+        data = Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        self._database = (home or data / "opencode") / "opencode.db"
+
+    def locate(self) -> list[str]:
+        """Return the ids of sessions, newest first; those of subagents are parts of others."""
+        if not self._database.is_file():
+            return []
+        with closing(self._connect()) as db:
+            rows = db.execute("SELECT id FROM session WHERE parent_id IS NULL ORDER BY time_updated DESC")
+            return [row[0] for row in rows]
+
+    def read(self, place: str) -> FoundSession | None:
+        """Read the session with an id."""
+        with closing(self._connect()) as db:
+            about = db.execute(_SESSION, (place,)).fetchone()
+            rows = db.execute(_PARTS, (place,)).fetchall()
+        updates = tuple(_joined(update for row in rows for update in _updates(*row)))
+        if about is None or not any(update["sessionUpdate"] == "user_message" for update in updates):
+            return None
+        directory, title, created, updated = about
+        return FoundSession(place, directory, title or None, microseconds(created), microseconds(updated), updates)
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"{self._database.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _joined(updates: Iterator[Update]) -> list[Update]:
+    """Make one message of all parts of a user's message."""
+    joined: list[Update] = []
+    for update in updates:
+        last = joined[-1] if joined else None
+        if last is not None and "messageId" in update and last.get("messageId") == update["messageId"]:
+            last["content"] += update["content"]
+        else:
+            joined.append(update)
+    return joined
+
+
+def _updates(message_id: str, message_data: str, part_id: str, part_data: str) -> Iterator[Update]:
+    about: Any = json.loads(message_data)
+    part: Any = json.loads(part_data)
+    match part.get("type"):
+        case "text" if part.get("text", "").strip() and not part.get("synthetic"):
+            role = "user" if about.get("role") == "user" else "agent"
+            yield message(role, message_id if role == "user" else part_id, part["text"])
+        case "reasoning" if part.get("text", "").strip():
+            yield message("agent_thought", part_id, part["text"])
+        case "tool":
+            state: Update = part.get("state") or {}
+            call = tool_call(part["callID"], part["tool"], state.get("input"))
+            yield call | ({"title": state["title"]} if state.get("title") else {})
+            text = text_in(state.get("output")) or text_in(state.get("error"))
+            yield tool_result(part["callID"], text, failed=state.get("status") != "completed")
+        case _:
+            return

@@ -1,0 +1,146 @@
+"""`holdfast sessions import --from AGENT`: what an agent has kept of its sessions itself becomes sessions of ours."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.cli import output
+from holdfast.cli.store_arguments import LOCAL
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from holdfast.agent_stores import AgentStore, FoundSession
+    from holdfast.store import SessionStore
+
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError),
+    *(sqlite3.Error, HoldfastError),
+)
+"""What reading a file of an unknown version can raise."""
+
+
+class Imported(NamedTuple):
+    """What became of an agent's sessions."""
+
+    agent: str
+    imported: list[dict[str, Any]]
+    present: int
+    """How many were here already."""
+    errors: list[dict[str, str]]
+
+
+async def import_agent(store: SessionStore, source: str, home: Path | None, agent: str | None) -> Imported:
+    """Add the sessions that an agent keeps itself and that are not here yet.
+
+    `source` is one of `holdfast.agent_stores.AGENTS`, `home` where it keeps them if not in the usual place, `agent` the
+    name they get here if not the agent's own.
+    """
+    from holdfast.agent_stores import AGENTS, open_agent_store  # noqa: PLC0415
+
+    theirs = open_agent_store(source, home)
+    done = Imported(agent or AGENTS[source], [], 0, [])
+    known = await known_agent_sessions(store, done.agent)
+    places = theirs.locate()
+    with output.working(f"Reading what {source} has kept", len(places)) as advance:
+        for place, found in _read_each(theirs, places, done.errors):
+            if found is not None and found.id not in known:
+                try:
+                    session = await _add(store, found, done.agent)
+                except _UNREADABLE as e:
+                    done.errors.append({"place": str(place), "error": f"{type(e).__name__}: {e}"})
+                else:
+                    known.add(found.id)
+                    done.imported.append({"sessionId": session, "agentSessionId": found.id, "cwd": found.cwd})
+            elif found is not None:
+                done = done._replace(present=done.present + 1)
+            advance(1)
+    return done
+
+
+def tell_imported(source: str, done: Imported, *, as_json: bool) -> None:
+    """Print what became of an agent's sessions."""
+    for error in done.errors:
+        output.tell(f"holdfast: {error['place']} was not imported: {error['error']}")
+    if as_json:
+        about = {"agent": done.agent, "imported": done.imported, "present": done.present, "errors": done.errors}
+        output.say(output.json_text(about))
+        return
+    here = f"; {output.plural(done.present, 'session was', 'sessions were')} here already" if done.present else ""
+    if not (done.imported or done.present or done.errors):
+        output.say(f"{source} has kept no session here; --home names another directory of it")
+        return
+    output.say(f"{output.plural(len(done.imported), 'session was', 'sessions were')} imported for {done.agent}{here}")
+
+
+def _read_each(
+    theirs: AgentStore, places: list[Any], errors: list[dict[str, str]]
+) -> Iterator[tuple[Any, FoundSession | None]]:
+    """Read sessions one by one, the oldest first, so that the newest is at the top of lists; note what cannot be."""
+    for place in reversed(places):
+        try:
+            yield place, theirs.read(place)
+        except _UNREADABLE as e:
+            errors.append({"place": str(place), "error": f"{type(e).__name__}: {e}"})
+            yield place, None
+
+
+async def known_agent_sessions(store: SessionStore, agent: str) -> set[str]:
+    """Return the agent's own ids of the sessions that are here already, imported or wrapped."""
+    from holdfast.model import Scope  # noqa: PLC0415
+    from holdfast.proxy.record import AgentRecord  # noqa: PLC0415
+
+    known: set[str] = set()
+    cursor = None
+    while True:
+        page = await store.list(Scope(LOCAL, agent), cwd=None, archived="include", cursor=cursor, limit=500)
+        for info in page.sessions:
+            record = AgentRecord.read((await store.get(info.id)).state.memory)
+            known |= {record.session} if record.session is not None else set()
+        cursor = page.cursor
+        if cursor is None:
+            return known
+
+
+async def _add(store: SessionStore, found: FoundSession, agent: str) -> str:
+    """Add one session; return its id. A turn that goes on in it asks the agent to bring back its own session (G4)."""
+    from holdfast.format import lines_of  # noqa: PLC0415
+    from holdfast.model import (  # noqa: PLC0415
+        History,
+        SessionInfo,
+        SessionState,
+        checked_cwd,
+        event_from,
+        new_session_id,
+        title_from,
+    )
+    from holdfast.proxy.record import AgentRecord  # noqa: PLC0415
+
+    history = History()
+    for update in found.updates:
+        history.apply(event_from(update))
+    record = AgentRecord(session=found.id, knows=found.prompts[-1])
+    state = SessionState(title_by="agent" if found.title else "prompt")
+    record.write(state.memory)
+    entries = list(history)
+    words = next(entry.text() for entry in entries if entry.entity == "user_message")
+    messages = sum(entry.entity in ("user_message", "agent_message") for entry in entries)
+    now = time.time_ns() // 1_000
+    info = SessionInfo(
+        id=new_session_id(),
+        cwd=checked_cwd(found.cwd),
+        additional=(),
+        title=found.title or title_from(words),
+        created_at=min(found.created_at or now, now),
+        updated_at=min(found.updated_at or now, now),
+        archived=False,
+        messages=messages,
+        principal=LOCAL,
+        agent=agent,
+    )
+    await store.add(info, state, lines_of(entries))
+    return info.id

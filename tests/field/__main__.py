@@ -1,0 +1,105 @@
+"""`make field`: install real agents, play every scene with each, alone and wrapped, and write the table in docs.
+
+python -m tests.field                       all agents
+python -m tests.field claude codex          some
+python -m tests.field gemini --scene load   one scene, and those it needs
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from holdfast.testing.model_server import ModelServer, obey
+from tests.field.agents import CACHE, declared
+from tests.field.client import Gone, Refused
+from tests.field.install import NotInstalled, install, install_node
+from tests.field.scenes import ONLY_WRAPPED, SCENES, Failed, Play
+from tests.field.stage import Stage
+from tests.field.table import write_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.field.agents import FieldAgent
+    from tests.field.table import Results
+
+RESULTS = CACHE / "results.json"
+NEEDED = ("talk",)
+"""The scene that others build on."""
+
+
+async def play_all(agent: FieldAgent, version: int, *, wrapped: bool, only: Sequence[str], console: Console) -> Results:
+    """Play the scenes with one agent; return what each showed: an empty text or a note, or ``!`` and why it failed."""
+    manner = "wrapped" if wrapped else "alone"
+    directory = CACHE / "runs" / f"{agent.name}-v{version}-{manner}"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    results: Results = {}
+    async with ModelServer(obey, log=directory / "model.jsonl") as model:
+        play = Play(Stage(directory, agent, model.root, version=version, wrapped=wrapped))
+        for scene in SCENES:
+            if (not wrapped and scene.name in ONLY_WRAPPED) or (only and scene.name not in (*only, *NEEDED)):
+                continue
+            began = time.monotonic()
+            try:
+                results[scene.name] = await scene.play(play)
+            except (Failed, Refused, Gone, TimeoutError) as e:
+                results[scene.name] = f"!{e}"
+            except Exception as e:  # noqa: BLE001  (an agent's oddity must not end the run)
+                results[scene.name] = f"!{type(e).__name__}: {e}"
+            took = time.monotonic() - began
+            shown = results[scene.name]
+            mark = "✗" if shown.startswith("!") else "✓"
+            console.print(
+                f"{agent.name} v{version} {manner}: {mark} {scene.name} {shown[:300]} ({took:.1f} s)", markup=False
+            )
+    return results
+
+
+async def main() -> int:
+    """Run the field; return 0 where nothing failed that was wrapped."""
+    agents = declared()
+    parser = argparse.ArgumentParser(
+        "python -m tests.field", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("agents", nargs="*", choices=[*agents, []], help="which agents (default: all)")
+    parser.add_argument("--scene", action="append", default=[], choices=[scene.name for scene in SCENES])
+    parser.add_argument("--only", choices=("alone", "wrapped"))
+    parser.add_argument("--protocol", type=int, choices=(1, 2))
+    parser.add_argument("--no-table", action="store_true", help="leave docs/editors.md as it is")
+    chosen = parser.parse_args()
+    console = Console(highlight=False, soft_wrap=True)
+    known: dict[str, Results] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    failed = 0
+    install_node()
+    for agent in (agents[name] for name in chosen.agents or agents):
+        try:
+            with console.status(f"installing {agent.title}"):
+                install(agent)
+        except NotInstalled as e:
+            console.print(f"{agent.name}: skipped, it cannot be installed: {e}", markup=False)
+            continue
+        for version in agent.protocols if chosen.protocol is None else [chosen.protocol]:
+            for manner in ("alone", "wrapped") if chosen.only is None else [chosen.only]:
+                results = await play_all(
+                    agent, version, wrapped=manner == "wrapped", only=chosen.scene, console=console
+                )
+                key = f"{agent.name} v{version} {manner}"
+                known[key] = known.get(key, {}) | results
+                RESULTS.write_text(json.dumps(known, indent=1))
+                failed += manner == "wrapped" and any(result.startswith("!") for result in results.values())
+    if not chosen.no_table:
+        write_table(agents, known)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

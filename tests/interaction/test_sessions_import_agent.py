@@ -1,0 +1,121 @@
+"""`holdfast sessions import --from`: what an agent has kept itself is in our list, once, and goes on in the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.commands import sessions
+from tests.support.wrapping import wrapping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.commands import Ran
+
+
+def write_session(home: Path, id_: str, *said: str, cwd: str = "/project") -> Path:
+    """Write a session as Claude Code keeps it: user and assistant in turn."""
+    file = home / "projects" / "p" / f"{id_}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines: list[dict[str, Any]] = []
+    for at, words in enumerate(said):
+        role = "user" if at % 2 == 0 else "assistant"
+        message = {"role": role, "content": [{"type": "text", "text": words}]}
+        parent = f"{id_}-{at - 1}" if at else None
+        about = {"type": role, "uuid": f"{id_}-{at}", "parentUuid": parent, "cwd": cwd}
+        lines.append({**about, "timestamp": f"2026-11-16T14:00:{at:02}Z", "message": message})
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    return file
+
+
+class Importing:
+    """An agent's home, and a store to import it into."""
+
+    def __init__(self, directory: Path) -> None:
+        self.home = directory / "claude"
+        self.store = directory / "sessions.db"
+
+    def run(self, *arguments: str) -> Ran:
+        return sessions(*arguments, "--store", str(self.store))
+
+    def import_(self, *arguments: str) -> Any:
+        return self.run("import", "--from", "claude", "--home", str(self.home), "--json", *arguments).json
+
+
+@pytest.fixture
+def importing(tmp_path: Path) -> Importing:
+    return Importing(tmp_path)
+
+
+def test_what_was_imported_is_listed_searched_and_shown(importing: Importing) -> None:
+    write_session(importing.home, "one", "Where is the spade?", "In the shed.")
+    said = importing.import_()
+    assert (said["agent"], said["present"], said["errors"]) == ("@agentclientprotocol/claude-agent-acp", 0, [])
+    (imported,) = said["imported"]
+    assert (imported["agentSessionId"], imported["cwd"]) == ("one", "/project")
+    (listed,) = importing.run("list", "--all", "--json").json["sessions"]
+    assert (listed["sessionId"], listed["title"], listed["cwd"]) == (
+        imported["sessionId"],
+        "Where is the spade?",
+        "/project",
+    )
+    assert listed["updatedAt"].startswith("2026-11-16T14:00:01")
+    assert "In the shed." in importing.run("show", imported["sessionId"]).out
+    assert "shed" in importing.run("search", "shed", "--all").out
+
+
+def test_nothing_is_imported_twice_and_a_second_run_adds_what_is_new(importing: Importing) -> None:
+    write_session(importing.home, "one", "First", "Yes.")
+    assert len(importing.import_()["imported"]) == 1
+    write_session(importing.home, "two", "Second", "Yes.")
+    again = importing.import_()
+    assert ([it["agentSessionId"] for it in again["imported"]], again["present"]) == (["two"], 1)
+    assert importing.import_()["imported"] == []
+
+
+def test_another_name_of_the_agent_is_another_agent(importing: Importing) -> None:
+    write_session(importing.home, "one", "First", "Yes.")
+    assert importing.import_("--agent", "claude")["agent"] == "claude"
+    assert "First" in importing.run("list", "--all", "--agent", "claude").out
+
+
+def test_a_file_that_makes_no_sense_is_named_and_the_others_are_imported(importing: Importing) -> None:
+    write_session(importing.home, "one", "First", "Yes.")
+    broken = write_session(importing.home, "bad", "Second")
+    broken.write_text(broken.read_text().replace('"/project"', '"not absolute"'))
+    (importing.home / "projects" / "p" / "empty.jsonl").write_text("")
+    (importing.home / "projects" / "p" / "odd.jsonl").write_text('{"type": "user", "uuid": 1, "message": []}\n[1]\n')
+    said = importing.import_()
+    assert [it["agentSessionId"] for it in said["imported"]] == ["one"]
+    assert {error["place"].rpartition("/")[2] for error in said["errors"]} == {"bad.jsonl", "odd.jsonl"}
+
+
+def test_wrong_usage_says_what_is_right(importing: Importing) -> None:
+    assert "import --from claude" in importing.run("import").err
+    assert "leave out FILES" in importing.run("import", "--from", "claude", "x.json").err
+    nothing = importing.run("import", "--from", "claude", "--home", str(importing.home))
+    assert (nothing.status, "kept no session" in nothing.out) == (0, True)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.requirement("G4", "G9")
+async def test_an_imported_session_is_loaded_from_our_store_and_goes_on_in_the_agents_own(tmp_path: Path) -> None:
+    """The wrapped agent stands for Claude: it has the session under its own id, and remembers."""
+    importing = Importing(tmp_path)
+    async with wrapping(tmp_path, name="claude") as wrapped:
+        client = await wrapped.client(1)
+        made = await client.new(str(tmp_path))
+        await client.prompt(made, "remember heron")
+        (own,) = [file.stem for file in wrapped.home.glob("*.json")]
+    write_session(importing.home, own, "remember heron", "I will", cwd=str(tmp_path))
+    importing.store = tmp_path / "other.db"
+    (imported,) = (await asyncio.to_thread(importing.import_, "--agent", "claude"))["imported"]
+    async with wrapping(tmp_path, name="claude", store=importing.store) as wrapped:
+        client = await wrapped.client(1)
+        await client.load(imported["sessionId"], str(tmp_path))
+        assert client.said("user_message") == "remember heron"
+        await client.prompt(imported["sessionId"], "recall")
+        assert "heron" in client.said()
