@@ -107,7 +107,7 @@ tmux:
 # Choose newer versions of everything, then run the tests before committing the result.
 lock:
 	$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url pyproject.toml --group dev --group peers -o constraints.txt
-	echo "agent-client-protocol>=1.0.0rc3" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(SDK1_PINS)
+	printf "agent-client-protocol>=1.0.0rc3\nhttpx2[http2]\nwebsockets\n" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(SDK1_PINS)
 	printf "openai-agents\ngoogle-adk\nlanggraph\nlanggraph-checkpoint-sqlite\naiosqlite\n" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(FRAMEWORKS_PINS)
 
 clean:

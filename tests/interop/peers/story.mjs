@@ -3,6 +3,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { Readable, Writable } from "node:stream";
+import { createHttpStream } from "@agentclientprotocol/sdk/experimental/http-client";
+import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
+import { WebSocket } from "ws";
 
 const PATIENCE = 20_000; // no step takes longer
 const ENDLESS = "/stream 1000000";
@@ -93,6 +96,7 @@ class Story {
   }
 
   async withAgent(op) {
+    if (this.plan.remote) return this.withRemote(op);
     const [command, ...args] = this.plan.agent;
     const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
     const exit = once(child, "exit");
@@ -108,7 +112,29 @@ class Story {
     return result;
   }
 
+  /** Connect to a server as the SDK's own transports do. */
+  async withRemote(op) {
+    const { url, way, token } = this.plan.remote;
+    const headers = { Authorization: `Bearer ${token}` };
+    const stream = way === "http" ? createHttpStream(url, { headers }) : createWebSocketStream(url.replace("http", "ws"), { headers, WebSocket });
+    const connection = this.makeClient(this.notes).connect(stream);
+    const peer = new this.Peer(connection.agent, this.notes);
+    this.report.version = await peer.initialize();
+    const result = await op(peer);
+    connection.close();
+    return result;
+  }
+
   async tell() {
+    if (this.plan.remote) {
+      const session = await this.withAgent(async (peer) => {
+        const talked = await this.talk(peer);
+        await this.list(peer);
+        return talked;
+      });
+      await this.withAgent((peer) => this.restore(peer, session, session));
+      return;
+    }
     const [session, broken] = await this.withAgent(async (peer, child) => {
       const talked = await this.talk(peer);
       if (!this.plan.many) return [talked];

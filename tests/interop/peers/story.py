@@ -13,7 +13,8 @@ import os
 import signal
 import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -97,6 +98,13 @@ class Story:
 
     @asynccontextmanager
     async def _agent(self) -> AsyncGenerator[tuple[Peer, asyncio.subprocess.Process]]:
+        if "remote" in self._plan:
+            transport = cast("Any", SimpleNamespace(stdin=await remote_transport(self._plan["remote"]), stdout=None))
+            peer = self._join(self._notes, transport)
+            self.report["version"] = await peer.initialize()
+            yield peer, transport
+            await peer.leave()
+            return
         process = await asyncio.create_subprocess_exec(
             *self._plan["agent"], stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 24
         )
@@ -112,7 +120,11 @@ class Story:
     async def tell(self) -> None:
         async with self._agent() as (peer, process):
             session = await self._talk(peer)
-            broken = await self._list_and_break(peer, process) if self._plan["many"] else None
+            if "remote" in self._plan:
+                await self._list(peer)
+                broken = session
+            else:
+                broken = await self._list_and_break(peer, process) if self._plan["many"] else None
         if broken is None:
             return
         async with self._agent() as (peer, _):
@@ -206,6 +218,18 @@ class Story:
             await peer.load(session, self._cwd)
         except Exception as e:  # noqa: BLE001  (each version has its own)
             self.report["gone"] = getattr(e, "code", str(e))
+
+
+async def remote_transport(remote: dict[str, str]) -> Any:
+    """Connect to a server as the SDK's own transports do."""
+    headers = {"Authorization": f"Bearer {remote['token']}"}
+    if remote["way"] == "http":
+        from acp.http.client import create_http_stream
+
+        return create_http_stream(remote["url"], headers=headers)
+    from acp.ws.client import create_websocket_stream
+
+    return await create_websocket_stream(remote["url"].replace("http", "ws", 1), headers=headers)
 
 
 def said(told: list[dict[str, Any]], role: str) -> str:

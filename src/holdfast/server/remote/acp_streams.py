@@ -94,6 +94,7 @@ class AcpStreams:
         self.sessions: dict[str, EventStream] = {}
         """Those of sessions."""
         self._most = most
+        self._closed: set[str] = set()
         self._answers: dict[int | str, tuple[EventStream, str, str | None]] = {}
         self._loading: dict[str, EventStream] = {}
         self._initialize: tuple[int | str, asyncio.Future[bytes]] | None = None
@@ -167,14 +168,20 @@ class AcpStreams:
             made = _session_made(message.result) if method in MAKING else None
         if made is not None and len(self.sessions) < self._most:
             self.session_stream(made)
+            self._closed.discard(made)
         elif method in CLOSING and session_id is not None and succeeded:
-            self._forget_soon(session_id)
+            self._closed.update({session_id} & self.sessions.keys())
         return stream
 
-    def _forget_soon(self, session_id: str) -> None:
-        """Let a session's stream end behind the answer that closes the session."""
-        if (stream := self.sessions.pop(session_id, None)) is not None:
-            asyncio.get_running_loop().call_soon(self.transport.drop_stream, stream)
+    def forget_unread(self) -> None:
+        """Forget the streams of closed sessions that nobody reads.
+
+        One that is read stays: the TypeScript client may have posted the next request for its session already, and the
+        end of the stream would fail it.
+        """
+        for session_id in [each for each in self._closed if self.sessions[each].reader is None]:
+            self._closed.discard(session_id)
+            self.transport.drop_stream(self.sessions.pop(session_id))
 
 
 def _session_made(result: msgspec.Raw) -> str | None:

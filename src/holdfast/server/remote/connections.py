@@ -123,6 +123,7 @@ class Connections:
             return
         if (timer := self._expiry.pop(connection.id, None)) is not None:
             timer.cancel()
+        connection.streams.forget_unread()
         if not connection.streams.is_read:
             loop = asyncio.get_running_loop()
             self._expiry[connection.id] = loop.call_later(self._limits.idle, self._expire, connection)

@@ -1,0 +1,89 @@
+"""`holdfast serve` as a process: started, killed, started again at the same port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Self
+
+from holdfast.server.remote import TokenFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PATIENCE = 60.0
+
+
+class ServeProcess:
+    """A server in a process of its own, with a token for everybody who is named."""
+
+    def __init__(self, directory: Path, *agent: str, options: tuple[str, ...] = ()) -> None:
+        self.directory = directory
+        self.store = directory / "sessions.db"
+        self.tokens = TokenFile(directory / "tokens.toml")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/acp"
+        self._agent = agent or ("demo",)
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def token(self, name: str) -> str:
+        """Make a token."""
+        return self.tokens.add(name)
+
+    def start(self) -> Self:
+        """Start it and wait until it is ready."""
+        command = [sys.executable, "-m", "holdfast", "serve", "--port", str(self.port), "--store", str(self.store),
+                   "--log-level", "warning", *self._options, *self._agent]  # fmt: skip
+        with (self.directory / "serve.stderr").open("ab") as stderr:
+            self._process = subprocess.Popen(command, stderr=stderr, stdin=subprocess.DEVNULL, env=dict(os.environ))
+        give_up = time.monotonic() + PATIENCE
+        while not self._is_ready():
+            assert self._process.poll() is None, self.complaints()
+            assert time.monotonic() < give_up, "the server does not become ready"
+            time.sleep(0.05)
+        return self
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
+                return answer.status == 200
+        except (OSError, urllib.error.URLError):
+            return False
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill it with -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(PATIENCE)
+
+    def stop(self) -> int:
+        """Tell it to end; return its status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(PATIENCE)
+
+    def complaints(self) -> str:
+        """What it wrote to stderr."""
+        return (self.directory / "serve.stderr").read_text()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(PATIENCE)
