@@ -179,7 +179,7 @@ class SessionClient(ConnectedClient, Protocol):
     def mcp_servers(self) -> Sequence[Any]:
         """The MCP servers it gives to the session. Never stored (P10).
 
-        Where the agent hands them on (`AgentDescription.forwards_mcp`) they are objects as the client named them.
+        Where the agent hands them on (`AgentDescription.forwards`) they are objects as the client named them.
         """
         ...
 

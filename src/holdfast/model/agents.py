@@ -39,8 +39,9 @@ class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it answers ``providers/list``, ``providers/set`` and ``providers/disable`` (unstable)."""
     mcp_kinds: frozenset[str] = frozenset({"stdio", "http", "sse"})
     """The kinds of MCP servers it connects to."""
-    forwards_mcp: bool = False
-    """Whether it hands MCP servers on as the client names them; then nobody here looks into them."""
+    forwards: bool = False
+    """Whether it stands before another agent: MCP servers go to that one as the client names them, and what that one
+    says reaches the client even if nobody here knows it."""
     meta: dict[str, Any] | None = None
 
 

@@ -117,7 +117,7 @@ class ProxyPort:
             accepts=frozenset(kind for kind in ("image", "audio", "resource") if agent.can(kind)),
             auth_methods=tuple(_auth_method(method) for method in agent.auth_methods),
             mcp_kinds=_mcp_kinds(agent.version, agent.capabilities),
-            forwards_mcp=True,
+            forwards=True,
             meta={**(meta if isinstance(meta, dict) else {}), BY: by},
         )
 

@@ -366,7 +366,7 @@ class Dialect(ABC):
         """Parse the MCP servers that a client names (E1), unless the agent hands them on (G2)."""
         if not params.mcp_servers:
             return ()
-        if self.connection.description.forwards_mcp:
+        if self.connection.description.forwards:
             return tuple(params.mcp_servers)
         from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
 

@@ -52,7 +52,7 @@ class Version1(Dialect):
 
     def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:
         mode = options.current_mode(session.options_update()) if session is not None else None
-        return Lowering(session_id, self._client, mode)
+        return Lowering(session_id, self._client, mode, passes_unknown=self.connection.description.forwards)
 
     def _questions(self) -> Questions:
         return self._question_forms

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 
 from holdfast.model.history import Terminal
-from holdfast.model.kinds import DAMAGED, HAND_OVER, TURN_END
+from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
@@ -106,12 +106,16 @@ def _other(members: dict[str, Any]) -> EntryView:
         return EntryView("note", "", _ENDS.get(reason, "The turn failed"), "", tuple(_remarks(error)))
     if kind in (DAMAGED, HAND_OVER):
         return EntryView("note", "", note_text(members), "", tuple(_remarks(members.get("reason"))))
+    if kind == LOST_CONTEXT:
+        return EntryView("note", "", note_text(members), "", ())
     rest = {name: value for name, value in members.items() if name != "sessionUpdate"}
     return EntryView("other", "", kind, "", (_json(rest),) if rest else ())
 
 
 def note_text(members: Update) -> str:
-    """Return what the entry of damage (P11) or of a hand-over (F2) says."""
+    """Return what the entry of damage (P11), of a hand-over (F2) or of a forgotten conversation (G6) says."""
+    if members.get("sessionUpdate") == LOST_CONTEXT:
+        return _string(members.get("text")) or "The agent had forgotten what was said before"
     if members.get("sessionUpdate") == HAND_OVER:
         before, after = _string(members.get("from")), _string(members.get("to"))
         return f"The session was handed over from {before or 'no agent'} to {after or 'another agent'}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.errors import reason_in
 from holdfast.model import FINAL_STATUSES, History, event_from, is_object
-from holdfast.model.kinds import DAMAGED, HAND_OVER, TURN_END
+from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.entries import note_text, view_entry
 from holdfast.view.markdown_stream import MarkdownStream
@@ -48,6 +48,7 @@ class LiveView:
         self._said: dict[tuple[str, str], list[str]] = {}
         self._stream = MarkdownStream()
         self._told_end = False
+        self._forgotten: str | None = None  # what was said of an agent that had forgotten what was before
         self._echoes: deque[str] = deque(maxlen=16)
         self._begin_turn()
 
@@ -87,7 +88,8 @@ class LiveView:
             yield from self._changed(kind, event.key)
         elif kind == "notice":
             yield from self._pause()
-            yield _notice(update)
+            if update.get("title") != self._forgotten:  # a notice says what the entry before it has said
+                yield _notice(update)
         elif kind == "state_update" and update.get("state") == "idle":
             yield from self.finish()
             if not self._told_end:
@@ -96,6 +98,10 @@ class LiveView:
         elif kind in (DAMAGED, HAND_OVER):
             yield from self._pause()
             yield Note(note_text(update), str(update.get("reason") or ""), "warning" if kind == DAMAGED else "end")
+        elif kind == LOST_CONTEXT:
+            yield from self._pause()
+            self._forgotten = note_text(update)
+            yield Note(self._forgotten, "", "warning")
         elif kind == TURN_END:  # the same as idle, as it is stored
             yield from self.finish()
             yield from _ended(update.get("reason"), update.get("error"))

@@ -9,7 +9,9 @@
 - The plan becomes `plan`; version 1 has one, and knows no cancelled entries. One in Markdown becomes its only entry,
   unless the client asked for such plans.
 - Options become `config_option_update`, switches only for clients that know them, and the mode `current_mode_update`.
-- Notices and compactions are said to clients that asked for them. What else version 1 has no words for is left out.
+- Notices and compactions are said to clients that asked for them. That a session was handed over, or its agent had
+  forgotten it, is said as a message; the latter not to a client that gets a notice of it.
+- What else version 1 has no words for is left out, but kinds that nobody knows pass where the agent is another's (G3).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.model.kinds import HAND_OVER, LOST_CONTEXT, RULES
 from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 from holdfast.surface.v1.options import current_mode, lower_commands, lower_options
 from holdfast.surface.v1.replay import cut, runs
@@ -36,7 +39,7 @@ log = logging.getLogger(__name__)
 MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
 CHUNKS = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thought_chunk"})
 AS_THEY_ARE = frozenset({"session_info_update", "usage_update"})
-UNSAID = frozenset({"state_update", "_holdfast/turn_end"})
+UNSAID = frozenset({"state_update", "_holdfast/turn_end", "_holdfast/damaged"})
 STATUS = {"cancelled": "failed", "paused": "in_progress"}
 NOT_OF_A_CALL = frozenset({"sessionUpdate", "content", "capabilities"})
 NOT_OF_A_DIFF = frozenset({"changes", "patch"})
@@ -81,12 +84,15 @@ class _Call:
 class Lowering:
     """What one client is told of one session."""
 
-    def __init__(self, session_id: str, client: Client, mode: str | None = None) -> None:
+    def __init__(
+        self, session_id: str, client: Client, mode: str | None = None, *, passes_unknown: bool = False
+    ) -> None:
         id_ = _encode(session_id)
         self._before = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":' % id_
         self._between = b"}}\n" + self._before
         self._client = client
         self._mode = mode  # the one the client knows
+        self._passes_unknown = passes_unknown
         self._calls: dict[str, _Call] = {}
         self._ended_calls: dict[str, None] = {}  # the latest: one that is spoken of again is no new one
         self._terminals: dict[str, bytes] = {}
@@ -197,7 +203,9 @@ class Lowering:
                 yield {"sessionUpdate": "current_mode_update", "currentModeId": mode}
         elif kind == "available_commands_update":
             yield {**update, "availableCommands": lower_commands(update)}
-        elif self._client.wants(kind):
+        elif kind in (HAND_OVER, LOST_CONTEXT):
+            yield from self._boundary(update)
+        elif self._client.wants(kind) or (self._passes_unknown and kind not in RULES):
             yield update
         elif kind not in self._unsaid:
             self._unsaid.add(kind)
@@ -214,6 +222,17 @@ class Lowering:
         for block in update.get("content") or ():
             self._messages.add(key)
             yield {"sessionUpdate": f"{kind}_chunk", "messageId": key, "content": block}
+
+    def _boundary(self, update: Update) -> Iterator[Update]:
+        """Say as a message what the agent no longer knows, or never knew (F2, G6)."""
+        if update["sessionUpdate"] == LOST_CONTEXT:
+            if self._client.wants("notice"):
+                return
+            key, text = str(update.get("messageId", "lost-context")), str(update.get("text", ""))
+        else:
+            before, after = update.get("from"), update.get("to")
+            key, text = f"hand-over-{before}-{after}", f"{after} goes on here; before it was {before}."
+        yield {"sessionUpdate": "agent_message_chunk", "messageId": key, "content": {"type": "text", "text": text}}
 
     # Tool calls and their terminals
 

@@ -1,0 +1,151 @@
+"""Wrapped agents with the habits of real ones: what a client saw live is what it loads later, and nothing is forgotten.
+
+Every habit is a line of the field notes on agents. Whatever an agent does, a client of either version sees each entry
+once, with the same id live and in every later load; and what it told the agent, the agent still knows after a restart.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.wrapping import Wrapped, conversation, wrapping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.acp import Client
+
+EITHER = (
+    (),
+    ("replays nothing",),
+    ("replays no users",),
+    ("replays no calls",),
+    ("injects",),
+    ("replays on resume",),
+    ("knows all ids",),
+    ("counts",),
+    ("keeps nothing",),
+    ("keeps nothing", "knows all ids"),
+    ("loses prompts",),
+    ("refuses resume",),
+    ("restores options",),
+    ("no close",),
+    ("speaks early",),
+    ("talks on stdout",),
+    ("refuses what is open",),
+    ("no options",),
+)
+"""Habits that agents of either version have."""
+
+VERSION_1 = (
+    ("no resume", "replays late"),
+    ("no resume", "melts users"),
+    ("no resume", "no message ids"),
+    ("no resume", "replays no users"),
+    ("no resume", "replays nothing"),
+    ("no resume", "knows all ids", "keeps nothing"),
+    ("no resume", "injects"),
+    ("no load", "no resume"),
+    ("no load", "no resume", "no resources"),
+    ("no load", "no resume", "no close", "no list", "no delete", "no fork"),
+    ("v2 in name only",),
+    ("has config options",),
+)
+"""Habits that only agents of version 1 have."""
+
+AGENTS = [(version, habits) for version in (1, 2) for habits in EITHER] + [(1, habits) for habits in VERSION_1]
+
+
+def id_of(case: tuple[int, tuple[str, ...]]) -> str:
+    version, habits = case
+    return f"v{version} {', '.join(habits) or 'plain'}"
+
+
+@pytest.fixture(params=AGENTS, ids=id_of)
+def agent(request: pytest.FixtureRequest) -> tuple[int, tuple[str, ...]]:
+    """Return the version a client speaks, and the agent's habits."""
+    return request.param
+
+
+def habits_of(agent: tuple[int, tuple[str, ...]]) -> tuple[str, ...]:
+    version, habits = agent
+    return habits if version == 1 else ("v2", *habits)
+
+
+async def client_of(wrapped: Wrapped, version: int) -> Client:
+    """Connect a client that takes notices: what it is told besides the conversation is then no part of it."""
+    return await wrapped.client(version, **({"session": {"notices": {}}} if version == 1 else {}))
+
+
+def seen(client: Client) -> list[dict[str, Any]]:
+    """Return the conversation as this client holds it, from all that it has heard."""
+    held = conversation(client.version, client.updates())
+    return [entry for entry in held if entry["sessionUpdate"] not in ("_holdfast/turn_end", "_holdfast/lost_context")]
+
+
+def without_users(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what the user said: a client of version 1 is not told that again."""
+    return [entry for entry in entries if not entry["sessionUpdate"].startswith("user_message")]
+
+
+@pytest.mark.requirement("G2", "G3", "G4", "G5", "G6", "P1", "P11")
+async def test_what_was_seen_is_loaded_and_what_was_told_is_known(
+    tmp_path: Path, agent: tuple[int, tuple[str, ...]]
+) -> None:
+    version, cwd = agent[0], str(tmp_path)
+    async with wrapping(tmp_path, *habits_of(agent)) as wrapped:
+        client = await client_of(wrapped, version)
+        session = await client.new(cwd)
+        for prompt in ("remember heron", "tool", "say one two three"):
+            assert await client.prompt(session, prompt) == "end_turn"
+        live = seen(client)
+    async with wrapping(tmp_path, *habits_of(agent)) as wrapped:
+        client = await client_of(wrapped, version)
+        await client.load(session, cwd)
+        loaded = seen(client)
+        assert without_users(loaded) == without_users(live)
+        users = [entry for entry in loaded if entry["sessionUpdate"].startswith("user_message")]
+        assert len(users) == 3
+        client.forget()
+        assert await client.prompt(session, "recall") == "end_turn"
+        assert client.said() == "heron"
+        client.forget()
+        await client.load(session, cwd)
+        again = seen(client)
+        assert again[: len(loaded)] == loaded
+        assert without_users(again)[-1]["content"] in (
+            {"type": "text", "text": "heron"},
+            [{"type": "text", "text": "heron"}],
+        )
+        assert len(again) == len(loaded) + 2
+
+
+@pytest.mark.requirement("G5", "G8", "P1", "P3")
+async def test_what_was_seen_of_a_torn_answer_is_loaded_and_told_again(
+    tmp_path: Path, agent: tuple[int, tuple[str, ...]]
+) -> None:
+    version, cwd = agent[0], str(tmp_path)
+    async with wrapping(tmp_path, *habits_of(agent)) as wrapped:
+        client = await client_of(wrapped, version)
+        session = await client.new(cwd)
+        await client.prompt(session, "remember heron")
+        turn = client.begin_prompt(session, "wait and remember egret")
+        await client.until(lambda: "waiting" in client.said())
+        os.kill(wrapped.agent_pid, signal.SIGKILL)
+        if version == 1:
+            with pytest.raises(Exception, match="exited with status 137"):
+                await turn
+        else:
+            await client.until(lambda: "error" in client.states())
+        live = seen(client)
+        client.forget()
+        assert await client.prompt(session, "recall") == "end_turn"
+        assert client.said() == "heron egret"
+        client.forget()
+        await client.load(session, cwd)
+        loaded = seen(client)
+        assert without_users(loaded)[: len(without_users(live))] == without_users(live)
+        assert wrapped.starts == 2
