@@ -80,6 +80,15 @@ class ScriptPort:
         opened = self.sessions[session.id] = ScriptSession(self, session, origin)
         return opened
 
+    async def own_sessions(self, client: ConnectedClient, cwd: str | None) -> tuple[()]:
+        return ()
+
+    async def adopt(self, own_id: str, client: SessionClient) -> None:
+        """It has no sessions but ours."""
+
+    async def deleted(self, principal: str, memory: dict[str, Any]) -> None:
+        """It keeps nothing of them."""
+
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
         if method == "_x/echo":
             return {"to": client.info.name, "params": params}
@@ -113,6 +122,9 @@ class ScriptSession:
         self.settings.append((option, value))
         if value == "rude":
             raise InvalidParams("This script is polite")
+
+    async def admit(self, turn: LiveTurn) -> None:
+        """It answers whatever it is asked."""
 
     async def perform(self, turn: LiveTurn) -> None:
         for update in self.port.script[turn.text]:

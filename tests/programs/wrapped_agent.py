@@ -391,8 +391,8 @@ class WrappedAgent:
             case "recall":
                 known = re.findall(r"remember (\w+)", self.at.context)
                 self.say(" ".join(dict.fromkeys(known)) or "nothing")
-            case "context":
-                self.say(str(len(re.findall(re.escape(rest), self.at.context))))
+            case "seeds":
+                self.say(str(self.at.context.count("conversation so far")))
             case "say":
                 self.say(rest)
             case "slowly":

@@ -63,12 +63,19 @@ class ScriptedAgent:
         self.refuse: set[str] = set()
         """What to fail at: ``opened``, ``closed``, ``option_set``."""
 
-    async def describe(self, client: ClientInfo) -> AgentDescription:
+    async def describe(self, client: ConnectedClient) -> AgentDescription:
         return AgentDescription(name="scripted")
 
-    async def log_in(self, method_id: str) -> None: ...
+    async def log_in(self, method_id: str, client: ConnectedClient) -> None: ...
 
-    async def log_out(self) -> None: ...
+    async def log_out(self, client: ConnectedClient) -> None: ...
+
+    async def own_sessions(self, client: ConnectedClient, cwd: str | None) -> tuple[()]:
+        return ()
+
+    async def adopt(self, own_id: str, client: SessionClient) -> None: ...
+
+    async def deleted(self, principal: str, memory: dict[str, Any]) -> None: ...
 
     async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> ScriptedSession:
         await self.opened(session)
@@ -136,6 +143,8 @@ class ScriptedSession:
 
     async def option_set(self, option: str, value: OptionValue) -> None:
         await self._agent.option_set(self._session, option, value)
+
+    async def admit(self, turn: LiveTurn) -> None: ...
 
     async def perform(self, turn: LiveTurn) -> StopReason | None:
         return await self._agent.perform(turn)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agent.agent import Agent, Command, Handler, Login
     from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.mcp import Server
-    from holdfast.model import Option, OptionValue, StopReason, Update
+    from holdfast.model import Option, OptionValue, OwnSession, StopReason, Update
     from holdfast.workspace import Workspace
 
 
@@ -80,6 +80,17 @@ class AuthorAgent:
             raise
         opened.announces = True
         return opened
+
+    async def own_sessions(self, client: ConnectedClient, cwd: str | None) -> Sequence[OwnSession]:  # noqa: ARG002
+        """Return nothing: all its sessions are in our store."""
+        return ()
+
+    async def adopt(self, own_id: str, client: SessionClient) -> None:  # noqa: ARG002
+        """Adopt nothing."""
+        return
+
+    async def deleted(self, principal: str, memory: dict[str, Any]) -> None:
+        """Do nothing: what it remembered of a session lay with it."""
 
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
         """Call the author's function and return its answer."""
@@ -180,6 +191,9 @@ class AuthorSession:
         session = self.seen_by(None if turn is None else turn.client)
         for hook in self.agent.option_hooks:
             await hook(session, option, value)
+
+    async def admit(self, turn: LiveTurn) -> None:
+        """Refuse nothing: the author's code sees every prompt."""
 
     async def perform(self, turn: LiveTurn) -> StopReason | None:
         """Call the author's handler and return why the turn ended."""

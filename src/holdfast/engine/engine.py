@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.engine.background import background_ends
+from holdfast.engine.own_sessions import OwnSessions, merged, split_cursor
 from holdfast.engine.registry import Registry
 from holdfast.engine.session import EngineLimits, LiveSession
 from holdfast.errors import InvalidParams, SessionNotFound
@@ -33,7 +34,7 @@ from holdfast.store import Changes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.engine.ports import AgentPort, SessionClient
+    from holdfast.engine.ports import AgentPort, ConnectedClient, SessionClient
     from holdfast.model import ArchiveFilter, Entry, Page
     from holdfast.store import Store
 
@@ -49,6 +50,8 @@ class Engine:
 
     def __init__(self, store: Store, port: AgentPort, *, limits: EngineLimits | None = None) -> None:
         self.store = store
+        self._port = port
+        self._own = OwnSessions(store, port)
         self._registry = Registry(store, port, limits or EngineLimits())
 
     # Creating, finding, restoring
@@ -68,7 +71,11 @@ class Engine:
         info = _new_info(session_id, path, others, scope)
         state = SessionState()
         claim = await self.store.create(info, state)
-        return await self._registry.add(LiveSession(self._registry, claim, info, state, 0), client, "new")
+        try:
+            return await self._registry.add(LiveSession(self._registry, claim, info, state, 0), client, "new")
+        except BaseException:
+            await self._registry.finish(self.store.delete(info.id))  # the agent refused it, and nobody knows of it
+            raise
 
     async def restore(
         self,
@@ -79,9 +86,13 @@ class Engine:
         scope: Scope = LOCAL_SCOPE,
         client: SessionClient | None = None,
     ) -> LiveSession:
-        """Bring a session back, from memory or from the store, for a client with the roots it names now (B3, B10)."""
+        """Bring a session back, from memory or from the store, for a client with the roots it names now (B3, B10).
+
+        A client may name it by the agent's own id; one that only the agent has is adopted (G9).
+        """
         path, others = checked_roots(cwd, additional)
         self._registry.agent_name = scope.agent or UNBOUND
+        session_id = await self._real_id(session_id, scope, client)
         async with self._registry.lock(session_id):
             if session_id not in self._registry.live:
                 _check_cwd((await self._registry.get(session_id, scope)).info.cwd, path)
@@ -93,6 +104,18 @@ class Engine:
             if client is not None:
                 await session.agent.attached(client)
             return session
+
+    async def _real_id(self, name: str, scope: Scope, client: SessionClient | None) -> str:
+        """Return our id of a session; raise `SessionNotFound` if there is none of that name."""
+        if name in self._registry.live:
+            return name
+        try:
+            return (await self._registry.get(name, scope)).info.id
+        except SessionNotFound:
+            real = await self._own.id_of(name, scope, client) if client is not None else None
+            if real is None:
+                raise
+            return real
 
     def get(self, session_id: str, scope: Scope = LOCAL_SCOPE) -> LiveSession:
         """Return a session that is open in this process; raise `SessionNotFound` if there is none."""
@@ -113,9 +136,17 @@ class Engine:
         archived: ArchiveFilter = "exclude",
         cursor: str | None = None,
         limit: int = PAGE,
+        asking: ConnectedClient | None = None,
     ) -> Page:
-        """List the sessions that ever got a prompt, newest activity first (B4, B5)."""
-        return await self.store.list(scope, cwd=cwd, archived=archived, cursor=cursor, limit=limit)
+        """List the sessions that ever got a prompt, newest activity first (B4, B5).
+
+        `asking` is the client that asks; it is also shown what the agent has itself (G9).
+        """
+        ours, before = split_cursor(cursor)
+        page = await self.store.list(scope, cwd=cwd, archived=archived, cursor=ours, limit=limit)
+        if asking is None or archived == "only":
+            return page
+        return merged(page, await self._own.unknown(scope, asking, cwd), scope, before)
 
     async def fork(
         self,
@@ -204,20 +235,44 @@ class Engine:
             elif client is not None:
                 await session.leave(client)
 
-    async def delete(self, session_id: str, *, scope: Scope = LOCAL_SCOPE, client: SessionClient | None = None) -> None:
-        """Remove a session for good (B14), for all clients. One that is not there is removed already."""
-        await self._registry.finish(self._delete(session_id, scope, client))
+    async def delete(
+        self,
+        session_id: str,
+        *,
+        scope: Scope = LOCAL_SCOPE,
+        client: SessionClient | None = None,
+        asking: ConnectedClient | None = None,
+    ) -> None:
+        """Remove a session for good (B14), for all clients. One that is not there is removed already.
 
-    async def _delete(self, session_id: str, scope: Scope, client: SessionClient | None) -> None:
+        `asking` is the client that asks; it may name what only the agent has (G9).
+        """
+        await self._registry.finish(self._delete(session_id, scope, client, asking))
+
+    async def _delete(
+        self, session_id: str, scope: Scope, client: SessionClient | None, asking: ConnectedClient | None
+    ) -> None:
         async with self._registry.lock(session_id):
             try:
-                await self._registry.get(session_id, scope)
+                record = await self._registry.get(session_id, scope)
             except SessionNotFound:
+                await self._delete_by_other_name(session_id, scope, client, asking)
                 return
             session = self._registry.live.get(session_id)
             if session is not None:
                 await self._registry.retire(session, "This session was deleted", by=client)
             await self.store.delete(session_id)
+        await self._port.deleted(record.info.principal, record.state.memory)
+
+    async def _delete_by_other_name(
+        self, name: str, scope: Scope, client: SessionClient | None, asking: ConnectedClient | None
+    ) -> None:
+        """Remove a session that is named by the agent's own id, or that only the agent has: it stays deleted."""
+        if (real := (await self.store.find_aliases(scope, [name])).get(name)) is not None:
+            await self._delete(real, scope, client, asking)
+        elif asking is not None and (own := await self._own.find(name, scope, asking)) is not None:
+            await self.store.set_alias(scope, own.id, None)
+            await self._port.deleted(scope.principal, own.memory)
 
     def load(self) -> tuple[int, int]:
         """Return how many sessions are in memory, and how many turns run."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Event,
         Option,
         OptionValue,
+        OwnSession,
         Question,
         StopReason,
         SystemPrompt,
@@ -77,6 +78,21 @@ class AgentPort(Protocol):
         """
         ...
 
+    async def own_sessions(self, client: ConnectedClient, cwd: str | None) -> Sequence[OwnSession]:
+        """Return the sessions that the agent has itself, those in our store among them; nothing where it has none.
+
+        They are listed with ours, and adopted when a client loads one (G9).
+        """
+        ...
+
+    async def adopt(self, own_id: str, client: SessionClient) -> tuple[OwnSession, Sequence[Event]] | None:
+        """Read a session that the agent has itself, with all that was said in it; None where it has no such."""
+        ...
+
+    async def deleted(self, principal: str, memory: dict[str, Any]) -> None:
+        """Note that a session was removed; `memory` is what was remembered with it."""
+        ...
+
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
         """Answer a request that the protocol does not define, as ``_x/y``; raise `MethodNotFound` for others."""
         ...
@@ -121,6 +137,13 @@ class AgentSession(Protocol):
 
         Raise `RequestError` to refuse: the option is set back, that is announced, and the client gets the error. After
         any other exception the option stays set.
+        """
+        ...
+
+    async def admit(self, turn: LiveTurn) -> None:
+        """Raise a `RequestError` to refuse a prompt before it is part of the conversation: then nothing has changed.
+
+        Where this takes long, it must end soon after ``turn.cancelled`` is set: ``turn.over`` completes then.
         """
         ...
 
@@ -169,6 +192,11 @@ class SessionClient(ConnectedClient, Protocol):
     The engine calls it from the event loop; it must not block. Roots and servers are its own: they hold for the turns
     it prompts and for no others (F3).
     """
+
+    @property
+    def session_id(self) -> str:
+        """What it calls the session: our id, or the agent's own (G9)."""
+        ...
 
     @property
     def roots(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from holdfast.model import (
     Event,
     Fold,
     Position,
+    Scope,
     check_update,
     checked_value,
     event_from,
@@ -416,6 +417,10 @@ class LiveSession:
     async def save(self) -> None:
         """Store what the agent wants to remember now, not only when the turn ends."""
         await self._save(Changes(state=self.state))
+
+    async def also_called(self, name: str) -> None:
+        """Let it be found by another name too: the id that its agent has for it (G9)."""
+        await self._registry.store.set_alias(Scope(self.principal, self.agent_name), name, self.id)
 
     async def change(self, changes: Changes) -> None:
         """Change what is known of it besides the conversation; what lists show, as the additional directories."""

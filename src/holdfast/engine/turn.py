@@ -223,6 +223,7 @@ class LiveTurn:
     async def run(self, registry: Registry) -> None:
         """Go from the prompt to the end, however long the agent takes."""
         try:
+            await self.session.agent.admit(self)
             await self._begin(registry)
         except (SessionMoved, SessionNotFound) as e:
             self.refuse(e)

@@ -5,7 +5,7 @@ terminals…) in the order of their first appearance; `RULES` says how each kind
 the newest protocol version's updates, a superset: what a surface does not know survives untouched.
 """
 
-from holdfast.model.agents import AgentDescription, AuthMethod, ClientInfo
+from holdfast.model.agents import AgentDescription, AuthMethod, ClientInfo, OwnSession
 from holdfast.model.asks import (
     ALLOW_OR_REJECT,
     Answer,
@@ -64,6 +64,7 @@ __all__ = [
     "History",
     "Option",
     "OptionValue",
+    "OwnSession",
     "Page",
     "Permission",
     "PermissionOption",

@@ -45,6 +45,19 @@ class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = None
 
 
+class OwnSession(NamedTuple):
+    """A session that an agent has itself, and that need not be in our store (G9)."""
+
+    id: str
+    """The agent's own id."""
+    cwd: str
+    title: str | None
+    updated_at: int
+    """Microseconds since 1970, 0 where the agent does not say."""
+    memory: dict[str, Any]
+    """What is remembered with the session when it is adopted."""
+
+
 class ClientInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What a client said about itself in `initialize`."""
 

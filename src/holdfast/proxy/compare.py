@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.model import History, event_from
+from holdfast.model.kinds import TURN_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,6 +41,14 @@ class Turn(NamedTuple):
     def answer(self) -> str:
         """What the agent said in it, normalised."""
         return normal("\n".join(entry.text() for entry in self.entries if entry.entity == "agent_message"))
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether the user has cancelled it."""
+        return any(
+            entry.members.get("sessionUpdate") == TURN_END and entry.members.get("reason") == "cancelled"
+            for entry in self.entries
+        )
 
     @property
     def has_output(self) -> bool:
@@ -96,6 +105,8 @@ def compared(turns: Sequence[Turn], record: AgentRecord, replayed: Sequence[Even
     sent_from = max(_index(turns, record.since), 0)
     theirs = split_turns(_folded(replayed))
     places = _places(turns[sent_from:], theirs)
+    if not turns:
+        return Comparison(surplus=_events(theirs), surplus_turn=next((t.id for t in reversed(theirs) if t.id), None))
     if all(place is None for place in places):
         return _without_prompts(turns, sent_from, known_to, theirs)
     last = max(at for at, place in enumerate(places) if place is not None)

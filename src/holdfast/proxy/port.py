@@ -10,17 +10,19 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from holdfast.errors import AgentRefused, InternalError, InvalidParams, UsageError
-from holdfast.model import AgentDescription, AuthMethod, ClientInfo
+from holdfast.model import LOCAL, AgentDescription, AuthMethod, ClientInfo
 from holdfast.model.events import is_object
 from holdfast.proxy.launch import MAX_LINE_BYTES
+from holdfast.proxy.own_sessions import adopt, delete, own_sessions
 from holdfast.proxy.process import AgentProcess
+from holdfast.proxy.record import AgentRecord
 from holdfast.proxy.session import ProxySession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holdfast.engine import ConnectedClient, LiveSession, Origin, SessionClient
-    from holdfast.model import Update
+    from holdfast.model import Event, OwnSession, Update
     from holdfast.proxy.launch import Launch
 
 BY = "holdfast/by"
@@ -46,7 +48,7 @@ class ProxyPort:
         self._processes: dict[tuple[str, bytes], asyncio.Task[AgentProcess]] = {}
         self._clients: WeakKeyDictionary[ConnectedClient, tuple[str, bytes]] = WeakKeyDictionary()
         self._sessions: dict[str, ProxySession] = {}
-        self._ended: set[AgentProcess] = set()
+        self._principals: set[str] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,6 +106,7 @@ class ProxyPort:
 
     async def describe(self, client: ConnectedClient) -> AgentDescription:
         """Start the agent with what the client can do, and describe it as it describes itself (G1)."""
+        self._principals.add(client.principal)
         process = await self._process(client.principal, client.info)
         self._clients[client] = _key(client.principal, client.info)
         agent = process.dialect.agent
@@ -142,6 +145,34 @@ class ProxyPort:
         """Note that a session has left memory."""
         if self._sessions.get(session.live.id) is session:
             del self._sessions[session.live.id]
+
+    # Sessions that the agent has itself (G9)
+
+    async def own_sessions(self, client: ConnectedClient, cwd: str | None) -> Sequence[OwnSession]:
+        """List the agent's own sessions; none where several principals share its home, or it cannot tell."""
+        if not self._has_home_of(client.principal):
+            return ()
+        process = await self._process(client.principal, client.info)
+        return await own_sessions(process, cwd) if process.can("list") else ()
+
+    async def adopt(self, own_id: str, client: SessionClient) -> tuple[OwnSession, Sequence[Event]] | None:
+        """Load a session that the agent has itself; None where it has none of this id, or nothing is in it."""
+        if not self._has_home_of(client.principal):
+            return None
+        process = await self._process(client.principal, client.info)
+        return await adopt(process, own_id, client)
+
+    async def deleted(self, principal: str, memory: dict[str, Any]) -> None:
+        """Delete the agent's session too, where the agent can and is running; otherwise only ours is gone."""
+        own_id = AgentRecord.read(memory).session
+        for (owner, _), starting in list(self._processes.items()):
+            if owner == principal and own_id is not None and _is_alive(starting):
+                await delete(starting.result(), own_id)
+                return
+
+    def _has_home_of(self, principal: str) -> bool:
+        """Return whether what the agent has in its home is this principal's, as it is where nobody else asks."""
+        return principal == LOCAL and self._principals == {LOCAL}
 
     # What the protocol does not define
 

@@ -125,15 +125,20 @@ class AgentProcess:
 
     # Sessions
 
-    async def open_new(self, method: str, params: Mapping[str, Any]) -> tuple[RemoteSession, Update]:
-        """Send a request whose answer names a session; return that session and the answer."""
+    async def open_new(
+        self, method: str, params: Mapping[str, Any], *, replays: bool = False
+    ) -> tuple[RemoteSession, Update]:
+        """Send a request whose answer names a session; return that session and the answer.
+
+        `replays` says that what the agent says of it until `end_replay` is the past, as that of a fork.
+        """
         self._opening += 1
         try:
             answer = as_object(await self.request(method, params))
             session_id = answer.get("sessionId")
             if not isinstance(session_id, str):
                 raise refusal(InvalidAnswer(f"The agent's answer to {method} names no session"))
-            return self._register(session_id), answer
+            return self._register(session_id, replays=replays), answer
         finally:
             self._opening -= 1
             if not self._opening:
@@ -141,15 +146,17 @@ class AgentProcess:
                 self._early_bytes = 0
 
     def register(self, session_id: str) -> RemoteSession:
-        """Expect to hear of a session whose id is known."""
-        return self._register(session_id)
+        """Expect to hear of a session whose id is known, first its past."""
+        return self._register(session_id, replays=True)
 
-    def _register(self, session_id: str) -> RemoteSession:
+    def _register(self, session_id: str, *, replays: bool) -> RemoteSession:
         if self.death is not None:
             raise refusal(self.death)
         if (before := self.sessions.get(session_id)) is not None:
             before.replaced()  # agents exist that give an id again (goose): it is another session
         remote = self.sessions[session_id] = RemoteSession(self, session_id)
+        if replays:
+            remote.begin_replay()
         for raw in self._early.pop(session_id, ()):
             remote.hear(raw)
         return remote

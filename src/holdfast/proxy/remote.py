@@ -48,6 +48,8 @@ class RemoteSession:
         self.process = process
         self.id = session_id
         self.lifting = process.dialect.lifting()
+        self.answer: Update = {}
+        """What the agent answered when it was opened: its options."""
         self.owner: ProxySession | None = None
         """The session of ours it belongs to, while that is in memory."""
         self._waiting: list[Event] = []  # said while nobody here took it
@@ -171,6 +173,10 @@ class RemoteSession:
         """Return what was put aside, and give what comes from now on to the session again."""
         replayed, self._replayed = self._replayed or [], None
         return replayed
+
+    def take_besides(self, events: Sequence[Event]) -> None:
+        """Take events that were put aside and turned out to be new."""
+        self.tell(events)
 
     # Prompts
 

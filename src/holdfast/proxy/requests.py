@@ -18,7 +18,6 @@ from holdfast.proxy.forwarding import forwarded
 from holdfast.proxy.terminals import ClientTerminals
 
 if TYPE_CHECKING:
-    from holdfast.engine import ConnectedClient
     from holdfast.jsonrpc import Notification, Request
     from holdfast.model import Answer, Permission, Question, Update
     from holdfast.proxy.process import AgentProcess
@@ -87,7 +86,7 @@ class AgentRequests:
             raise MethodNotFound(f"The client does not offer {request.method}")
         if service == "terminal":
             return await self._terminals.forward(session, client, request.method, params)
-        return await forwarded(client, request.method, {**params, "sessionId": session.live.id})
+        return await forwarded(client, request.method, {**params, "sessionId": client.session_id})
 
     async def _other_notification(self, notification: Notification) -> None:
         params = _decoded(notification.params)
@@ -97,14 +96,14 @@ class AgentRequests:
                 client.notify(notification.method, params)
             return
         for attachment in session.live.attachments:
-            attachment.client.notify(notification.method, {**params, "sessionId": session.live.id})
+            client = attachment.client
+            client.notify(notification.method, {**params, "sessionId": client.session_id})
 
     async def _forward(self, method: str, params: Any, session: ProxySession | None) -> object:
-        client: ConnectedClient | None
-        if session is not None:
-            client, params = session.client_at_work(), {**params, "sessionId": session.live.id}
-        else:
+        if session is None:
             client = next(iter(self._process.port.clients_of(self._process)), None)
+        elif (client := session.client_at_work()) is not None:
+            params = {**params, "sessionId": client.session_id}
         if client is None:
             raise InternalError("The client has gone")
         return await forwarded(client, method, params)

@@ -48,8 +48,8 @@ class Restored(NamedTuple):
     lost: Lost | None = None
 
 
-class _Back(NamedTuple):
-    """The agent's own session, back; `replayed` is what it showed of its past, None where it showed nothing."""
+class Back(NamedTuple):
+    """The agent's session, live again; `replayed` is what it showed of its past, None where it showed nothing."""
 
     remote: RemoteSession
     answer: Update
@@ -64,9 +64,11 @@ async def bring_back(session: ProxySession, client: SessionClient | None) -> Res
     """
     process = await session.port.process_for(session.live, client)
     if (live := _live_in(process, session)) is not None:
+        if not session.options:
+            await _take_over(session, live, live.answer, ())
         return Restored(live)
     turns = split_turns(await read_history(session.live))
-    back = await _back_in_agent(session, process, client)
+    back = await _back_in_agent(session, process, client) or await _forked(session, process, client, turns)
     if back is not None:
         restored = await _check(session, back, turns)
         if restored is not None:
@@ -90,9 +92,9 @@ def _live_in(process: AgentProcess, session: ProxySession) -> RemoteSession | No
     return remote if remote is not None and remote.owner in (None, session) else None
 
 
-def _roots(session: ProxySession, process: AgentProcess, client: SessionClient | None) -> Update:
-    """Return what every request that opens a session says of it."""
-    cwd, *additional = session.live.roots if client is None else client.roots
+def roots_for(process: AgentProcess, client: SessionClient | None, cwd: str) -> Update:
+    """Return what every request that opens a session says of it: those of the client, `cwd` where there is none."""
+    cwd, *additional = (cwd,) if client is None else client.roots
     servers: list[Any] = [] if client is None else list(client.mcp_servers)
     roots: Update = {"cwd": cwd, "mcpServers": servers}
     if additional:
@@ -104,17 +106,17 @@ def _roots(session: ProxySession, process: AgentProcess, client: SessionClient |
     return roots if meta is None else {**roots, "_meta": meta}
 
 
-async def _back_in_agent(session: ProxySession, process: AgentProcess, client: SessionClient | None) -> _Back | None:
+async def _back_in_agent(session: ProxySession, process: AgentProcess, client: SessionClient | None) -> Back | None:
     """Ask the agent for the session it had; None where it has none, or not any more."""
     agent_id = session.record.session
     if agent_id is None or agent_id in process.sessions:  # …or has given the id to another
         return None
-    agent, roots = process.dialect.agent, _roots(session, process, client)
+    agent, roots = process.dialect.agent, roots_for(process, client, session.live.cwd)
     try:
         if await _resumes(session, process, agent_id):
             return await _resume(process, agent_id, *agent.resume(agent_id, roots))
         if process.can("load"):
-            return await _load(process, agent_id, *agent.load(agent_id, roots))
+            return await load(process, agent_id, roots)
     except AgentRefused as e:
         if e.code == AuthRequired.code or not process.alive:
             raise
@@ -148,32 +150,61 @@ async def _refuses_unknown(session: ProxySession, process: AgentProcess) -> bool
     return False
 
 
-async def _resume(process: AgentProcess, agent_id: str, method: str, params: Update) -> _Back:
-    remote = process.register(agent_id)
-    remote.begin_replay()  # agents exist that replay on a resume
+async def _resume(process: AgentProcess, agent_id: str, method: str, params: Update) -> Back:
+    remote = process.register(agent_id)  # agents exist that replay on a resume
     try:
         answer = as_object(await process.request(method, params))
     except BaseException:
         process.forget(remote)
         raise
     replayed = remote.end_replay()
-    return _Back(remote, answer, replayed if any(event.key for event in replayed) else None)
+    return Back(remote, answer, replayed if any(event.key for event in replayed) else None)
 
 
-async def _load(process: AgentProcess, agent_id: str, method: str, params: Update) -> _Back:
+async def load(process: AgentProcess, agent_id: str, roots: Update) -> Back:
+    """Load a session of the agent, with all that it replays, also what comes after the answer."""
     remote = process.register(agent_id)
-    remote.begin_replay()
     try:
-        answer = as_object(await process.request(method, params))
+        answer = as_object(await process.request(*process.dialect.agent.load(agent_id, roots)))
         if process.dialect.agent.version == 1:
             await remote.quiet()
     except BaseException:
         process.forget(remote)
         raise
-    return _Back(remote, answer, remote.end_replay())
+    return Back(remote, answer, remote.end_replay())
 
 
-async def _check(session: ProxySession, back: _Back, turns: Sequence[Turn]) -> Restored | None:
+async def _forked(
+    session: ProxySession, process: AgentProcess, client: SessionClient | None, turns: Sequence[Turn]
+) -> Back | None:
+    """Let the agent fork its session where ours is a fork of all that was said in it (G9); None where that is not so.
+
+    Agents exist that replay the fork before they answer, or under the id of the other session: both are put aside.
+    """
+    record, parent_id = session.record, session.record.forked_from
+    parent = process.sessions.get(parent_id or "")
+    is_at_end = bool(turns) and record.knows == turns[-1].id
+    if parent_id is None or not is_at_end or not process.can("fork") or (parent is not None and parent.busy):
+        return None
+    if parent is not None:
+        parent.begin_replay()
+    roots = roots_for(process, client, session.live.cwd)
+    try:
+        remote, answer = await process.open_new(*process.dialect.agent.fork(parent_id, roots), replays=True)
+        if process.dialect.agent.version == 1:
+            await remote.quiet()
+    except AgentRefused as e:
+        log.info("The agent does not fork its session: %s", e)
+        return None
+    finally:
+        if parent is not None:
+            parent.take_besides(compared(turns, record, parent.end_replay()).surplus)
+    replayed = remote.end_replay()
+    record.session = remote.id
+    return Back(remote, answer, replayed if any(event.key for event in replayed) else None)
+
+
+async def _check(session: ProxySession, back: Back, turns: Sequence[Turn]) -> Restored | None:
     """Find out what the agent knows (G5); None where that is nothing of what it was told."""
     record = session.record
     found = compared(turns, record, back.replayed)
@@ -183,15 +214,28 @@ async def _check(session: ProxySession, back: _Back, turns: Sequence[Turn]) -> R
         return None
     record.without_users = found.without_users
     lost = Lost("torn", found.missing, everything=False) if found.missing else None
-    if lost is not None and session.port.launch.lost_context == "refuse":
+    if session.port.launch.lost_context == "refuse" and not all(turn.was_cancelled for turn in found.missing):
+        back.remote.process.forget(back.remote)
         raise SessionNotFound(session.live.id)
+    back.remote.answer = back.answer
     await _take_over(session, back.remote, back.answer, back.replayed or ())
     for event in found.surplus:
         session.take(event)
     if found.surplus_turn is not None:
         record.knows = found.surplus_turn
+    if record.forked_from is not None:
+        record.forked_from = None
+        await _keep(session)
     session.keep_record()
     return Restored(back.remote, lost)
+
+
+async def _keep(session: ProxySession) -> None:
+    """Make durable which session of the agent it is, and let it be found by that id too."""
+    assert session.record.session is not None
+    session.keep_record()
+    await session.live.save()
+    await session.live.also_called(session.record.session)
 
 
 async def _begin_anew(
@@ -201,11 +245,11 @@ async def _begin_anew(
     reason = "fork" if record.forked_from is not None else "lost" if record.session is not None else "handed over"
     if turns and reason == "lost" and session.port.launch.lost_context == "refuse":
         raise SessionNotFound(session.live.id)
-    remote, answer = await process.open_new(*process.dialect.agent.new(_roots(session, process, client)))
+    remote, answer = await process.open_new(*process.dialect.agent.new(roots_for(process, client, session.live.cwd)))
     session.record = AgentRecord(session=remote.id, options=record.options)
+    remote.answer = answer
     await _take_over(session, remote, answer, ())
-    session.keep_record()
-    await session.live.save()
+    await _keep(session)
     return Restored(remote, Lost(reason, turns, everything=True) if turns else None)
 
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.errors import AgentRefused, InternalError, RequestError, TurnOver
+from holdfast.errors import AgentRefused, InternalError, RequestCancelled, RequestError, TurnOver
 from holdfast.model import new_id
 from holdfast.model.kinds import LOST_CONTEXT
 from holdfast.proxy.options import options_from
@@ -164,6 +164,16 @@ class ProxySession:
         self.record.write(self.live.memory)
 
     # Turns
+
+    async def admit(self, turn: LiveTurn) -> None:
+        """Refuse a prompt where the agent has forgotten the conversation and is not to be told again (G6)."""
+        if self.port.launch.lost_context != "refuse" or self._is_connected:
+            return
+        opening = self._start_connecting(turn.client)
+        await asyncio.wait({opening, turn.over}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            raise RequestCancelled("The prompt was cancelled before the agent was back")
+        opening.result()
 
     async def perform(self, turn: LiveTurn) -> StopReason | None:
         """Send the prompt to the agent and wait for the end of its turn."""

@@ -24,7 +24,7 @@ class ClientTerminals:
 
     async def forward(self, session: ProxySession, client: SessionClient, method: str, params: Update) -> Any:
         """Send a request about a terminal to the client, and say in the session what is known of it then."""
-        ours = {**params, "sessionId": session.live.id}
+        ours = {**params, "sessionId": client.session_id}
         if method == "terminal/release":
             await self._read(session, client, ours)
         answer = await forwarded(client, method, ours)
@@ -55,7 +55,7 @@ class ClientTerminals:
         terminal = str(params.get("terminalId"))
         if "exitStatus" in self._shown.get(terminal, {}):
             return  # it prints nothing more
-        asked = {"sessionId": session.live.id, "terminalId": terminal}
+        asked = {"sessionId": client.session_id, "terminalId": terminal}
         try:
             self._show(session, terminal, await forwarded(client, "terminal/output", asked))
         except RequestError:

@@ -107,7 +107,8 @@ class AttachedClient:
         """Held while it is attached, so that it is attached once."""
         self._connection = connection
         self._peer = connection.peer
-        self._session_id = session_id
+        self.session_id = session_id
+        """What the client calls the session: our id of it, or the agent's own (G9)."""
         self._questions = questions
 
     @property
@@ -204,11 +205,11 @@ class AttachedClient:
 
     def can_answer(self, question: Question) -> bool:
         """Whether it can put this question to its user."""
-        return self._questions.request(self._session_id, question) is not None
+        return self._questions.request(self.session_id, question) is not None
 
     async def ask(self, question: Question) -> Answer:
         """Put a question to its user."""
-        request = self._questions.request(self._session_id, question)
+        request = self._questions.request(self.session_id, question)
         if request is None:
             return None
         try:
@@ -231,7 +232,7 @@ class AttachedClient:
     def dropped(self, reason: str) -> None:
         """Tell its user that it does not watch any more."""
         self.attachment = None
-        log.warning("Session %s is no longer shown: %s", self._session_id, reason)
+        log.warning("Session %s is no longer shown: %s", self.session_id, reason)
         notice: Update = {"sessionUpdate": "notice", "severity": "warning", "title": reason}
         asyncio.get_running_loop().call_soon(self.show, [event_from(notice)])
 

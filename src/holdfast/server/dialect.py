@@ -54,6 +54,7 @@ class Dialect(ABC):
         self.connection = connection
         self._peer = connection.peer
         self._clients: dict[str, AttachedClient] = {}
+        self._names: dict[str, str] = {}  # our ids of sessions that the client calls by the agent's own (G9)
 
     # What a version adds
 
@@ -140,7 +141,7 @@ class Dialect(ABC):
         client = self._new_client(fork_id, setup)
         engine = await self.connection.host.engine()
         session = await engine.fork(
-            params.session_id, setup.cwd, setup.additional,
+            self._id(params.session_id), setup.cwd, setup.additional,
             fork_id=fork_id, scope=self.connection.scope, up_to=up_to, client=client,
         )  # fmt: skip
         return self._opened_new(session, client, session.journal.lines)
@@ -153,9 +154,9 @@ class Dialect(ABC):
     async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> LiveSession:
         """Bring a session back, with or without its past; it is followed once this request is answered."""
         await self.connection.check_login()
-        session_id, setup = params.session_id, self._setup(params)
+        session_id, setup = self._id(params.session_id), self._setup(params)
         engine = await self.connection.host.engine()
-        client = self._clients.get(session_id) or self._new_client(session_id, setup)
+        client = self._clients.get(session_id) or self._new_client(params.session_id, setup)
         before, client.setup = client.setup, setup
         try:
             session = await engine.restore(
@@ -164,6 +165,8 @@ class Dialect(ABC):
         except BaseException:
             client.setup = before
             raise
+        if session.id != params.session_id:
+            self._names[params.session_id] = session.id
         async with client.attaching:
             await self._attach(session, client)
         if replay:
@@ -184,49 +187,57 @@ class Dialect(ABC):
         cwd = None if params.cwd is None else checked_cwd(params.cwd)
         engine = await self.connection.host.engine()
         page = await engine.list(
-            self.connection.scope, cwd=cwd, cursor=params.cursor, archived=cast("ArchiveFilter", archived)
+            self.connection.scope,
+            cwd=cwd,
+            cursor=params.cursor,
+            archived=cast("ArchiveFilter", archived),
+            asking=self.connection,
         )
         listed: Update = {"sessions": [session_info(info) for info in page.sessions]}
         return listed if page.cursor is None else {**listed, "nextCursor": page.cursor}
 
     async def _close(self, params: shapes.OfSession) -> Update:
         """Close a session (B13): its turn ends first, and is seen to; then nothing more is sent."""
-        client = self._clients.get(params.session_id)
+        session_id = self._id(params.session_id)
+        client = self._clients.get(session_id)
         engine = await self.connection.host.engine()
-        await engine.leave(params.session_id, client, scope=self.connection.scope)
-        self._forget(params.session_id)
+        await engine.leave(session_id, client, scope=self.connection.scope)
+        self._forget(session_id)
         return {}
 
     async def _delete(self, params: shapes.OfSession) -> Update:
         engine = await self.connection.host.engine()
-        client = self._clients.get(params.session_id)
-        await engine.delete(params.session_id, scope=self.connection.scope, client=client)
-        self._forget(params.session_id)
+        session_id = self._id(params.session_id)
+        client = self._clients.get(session_id)
+        await engine.delete(session_id, scope=self.connection.scope, client=client, asking=self.connection)
+        self._forget(session_id)
         return {}
 
     async def _archive(self, params: shapes.OfSession) -> Update:
         engine = await self.connection.host.engine()
-        client = self._clients.get(params.session_id)
-        await engine.archive(params.session_id, archived=True, scope=self.connection.scope, client=client)
-        self._forget(params.session_id)
+        session_id = self._id(params.session_id)
+        client = self._clients.get(session_id)
+        await engine.archive(session_id, archived=True, scope=self.connection.scope, client=client)
+        self._forget(session_id)
         return {}
 
     async def _unarchive(self, params: shapes.OfSession) -> Update:
         engine = await self.connection.host.engine()
-        await engine.archive(params.session_id, archived=False, scope=self.connection.scope)
+        await engine.archive(self._id(params.session_id), archived=False, scope=self.connection.scope)
         return {}
 
     async def _set_title(self, params: shapes.SetTitle) -> Update:
         engine = await self.connection.host.engine()
-        await engine.rename(params.session_id, params.title or None, scope=self.connection.scope)
+        await engine.rename(self._id(params.session_id), params.title or None, scope=self.connection.scope)
         return {"title": params.title}
 
     def _cancel(self, params: shapes.OfSession) -> None:
         """Cancel what a session does; nothing if it does nothing, or is not open here."""
         engine = self.connection.host.opened
-        if params.session_id in self._clients and engine is not None:
+        session_id = self._id(params.session_id)
+        if session_id in self._clients and engine is not None:
             with suppress(SessionNotFound):
-                engine.get(params.session_id, self.connection.scope).cancel()
+                engine.get(session_id, self.connection.scope).cancel()
 
     async def _other_request(self, request: Request) -> object:
         """Let the agent answer what the protocol does not define."""
@@ -249,13 +260,14 @@ class Dialect(ABC):
             await self.connection.check_login()
         checked_prompt(params.prompt, self.connection.description.accepts)
         session = await self._session(params.session_id)
-        client = self._clients[params.session_id]
+        client = self._clients[session.id]
         turn = session.prompt(params.prompt, client, params.meta)
         client.lowering.quiet(turn.message_id)
         return turn
 
     async def _session(self, session_id: str) -> LiveSession:
         """Return a session this connection has open; one that left memory meanwhile is revived (B18)."""
+        session_id = self._id(session_id)
         client = self._clients.get(session_id)
         attachment = None if client is None else client.attachment
         if attachment is not None and attachment.session.is_live and attachment in attachment.session.attachments:
@@ -277,12 +289,17 @@ class Dialect(ABC):
 
     async def _live(self, session_id: str) -> tuple[str, LiveSession | None]:
         """Return whether a session is open in this process or only saved, and the open one."""
+        session_id = self._id(session_id)
         engine = await self.connection.host.engine()
         await engine.look_up(session_id, self.connection.scope)
         try:
             return "open", engine.get(session_id, self.connection.scope)
         except SessionNotFound:
             return "saved", None
+
+    def _id(self, name: str) -> str:
+        """Return our id of a session, whatever the client calls it."""
+        return self._names.get(name, name)
 
     # Watching
 
@@ -302,7 +319,7 @@ class Dialect(ABC):
     async def _attach(self, session: LiveSession, client: AttachedClient) -> None:
         before, client.attachment = client.attachment, None
         client.attachment = await session.attach(client)
-        client.lowering = self._lowering(session.id, session)  # what was said before is said again
+        client.lowering = self._lowering(client.session_id, session)  # what was said before is said again
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client

@@ -227,6 +227,21 @@ class Store(Protocol):
         """
         ...
 
+    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
+        """Add a session with all of its history, that nobody claims. Its id must be new."""
+        ...
+
+    async def set_alias(self, scope: Scope, name: str, session: str | None) -> None:
+        """Let a session of a principal and an agent be found by another name too, in the place of any it named before.
+
+        None says that the session of this name was deleted, and is not to come back.
+        """
+        ...
+
+    async def find_aliases(self, scope: Scope, names: Sequence[str]) -> dict[str, str | None]:
+        """Return those of the names that `set_alias` has given, each with its session, None once that was deleted."""
+        ...
+
     async def delete(self, session: str) -> None:
         """Remove a session; its forks stay whole. One that is not there is removed already."""
         ...

@@ -228,6 +228,16 @@ DELETE FROM segment WHERE id = :id;
 -- name: delete_history
 DELETE FROM history_segment WHERE session = :n;
 
+-- name: set_alias
+INSERT INTO alias (scope, name, session) VALUES (:scope, :name, :session)
+ON CONFLICT (scope, name) DO UPDATE SET session = excluded.session;
+
+-- name: find_alias
+SELECT session FROM alias WHERE scope = :scope AND name = :name;
+
+-- name: bury_aliases
+UPDATE alias SET session = NULL WHERE session = :session;
+
 -- name: delete_session
 DELETE FROM session WHERE n = :n;
 

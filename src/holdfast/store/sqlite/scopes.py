@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from holdfast.model import UNBOUND
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.model import Scope
     from holdfast.store.sqlite.database import Database
 
@@ -22,6 +24,21 @@ def scope_numbers(db: Database, scope: Scope) -> dict[int, str]:
     numbers: dict[int, str] = dict(db.rows("scopes_of_principal", principal=scope.principal))
     wanted = (scope.agent, UNBOUND)
     return {number: agent for number, agent in numbers.items() if scope.agent is None or agent in wanted}
+
+
+def set_alias(db: Database, scope: Scope, name: str, session: str | None) -> None:
+    """Let a session be found by another name too; None says that the session of this name was deleted."""
+    db.run("set_alias", scope=scope_number(db, scope.principal, scope.agent or UNBOUND), name=name, session=session)
+
+
+def find_aliases(db: Database, scope: Scope, names: Sequence[str]) -> dict[str, str | None]:
+    """Return those of the names that are known, with the ids of their sessions, None where it was deleted."""
+    found: dict[str, str | None] = {}
+    for number in scope_numbers(db, scope):
+        for name in names:
+            for (session,) in db.rows("find_alias", scope=number, name=name):
+                found[name] = session
+    return found
 
 
 def covers_all(db: Database, scope: Scope) -> bool:

@@ -99,6 +99,7 @@ def delete_session(db: Database, row: SessionRow) -> None:
         delete_text(db, row.title_doc)
     histories.delete_history(db, row.n)
     db.run("delete_private", n=row.n)
+    db.run("bury_aliases", session=row.id)
     db.run("delete_session", n=row.n)
 
 

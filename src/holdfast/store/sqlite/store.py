@@ -176,6 +176,14 @@ class SqliteStore:
 
         await self._writer.write(info.id, work)
 
+    async def set_alias(self, scope: Scope, name: str, session: str | None) -> None:
+        await self._writer.write(
+            session or name, lambda transaction: scopes.set_alias(transaction.db, scope, name, session)
+        )
+
+    async def find_aliases(self, scope: Scope, names: Sequence[str]) -> dict[str, str | None]:
+        return await self._reader.run(lambda db: scopes.find_aliases(db, scope, names))
+
     async def fork(
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
     ) -> Forked:
