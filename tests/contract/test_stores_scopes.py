@@ -49,6 +49,26 @@ async def talked_with(
     return claim
 
 
+@pytest.mark.requirement("G9")
+async def test_a_session_is_found_by_its_other_names_and_stays_deleted(place: Place) -> None:
+    async with place.open() as store:
+        mine, other = await talked_with(store, "weather", "Hello"), await talked_with(store, "weather", "Hello")
+        await store.set_alias(WEATHER, "1", mine.session)
+        await store.set_alias(WEATHER, "again \0 é", mine.session)
+        await store.set_alias(CODE, "1", "sess_of_another")
+        await store.set_alias(WEATHER, "2", other.session)
+        await store.set_alias(WEATHER, "gone", None)
+        names = ["1", "again \0 é", "2", "gone", "unknown"]
+        found = {"1": mine.session, "again \0 é": mine.session, "2": other.session, "gone": None}
+        assert await store.find_aliases(WEATHER, names) == found
+        assert await store.find_aliases(STRANGER, names) == {}
+        await store.set_alias(WEATHER, "2", mine.session)  # some agents give an id again
+        await store.delete(mine.session)
+        assert await store.find_aliases(WEATHER, names) == dict.fromkeys(found)
+        assert await store.find_aliases(CODE, names) == {"1": "sess_of_another"}
+        assert await store.find_aliases(WEATHER, []) == {}
+
+
 async def test_a_session_belongs_to_whom_it_was_made_for(place: Place) -> None:
     made = SessionInfo("sess_1", CWD, (), "T", 5, 7, archived=False, messages=1, principal="me", agent="weather")
     async with place.open() as store:

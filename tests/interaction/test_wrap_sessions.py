@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,10 @@ def habits(version: int, *others: str) -> tuple[str, ...]:
 
 async def listed(client: Client, **filters: object) -> list[dict[str, Any]]:
     return (await client.ask("session/list", filters))["sessions"]
+
+
+def saw_more(client: Client) -> bool:
+    return "Surely." in client.said()
 
 
 def make_own(home: Path, name: str, cwd: Path, *said: str) -> None:
@@ -287,6 +292,6 @@ async def test_what_was_said_in_the_agents_own_command_line_is_adopted(tmp_path:
         async with wrapping(tmp_path, *habits(version, *(("no resume",) if version == 1 else ("counts",)))) as wrapped:
             client = await wrapped.client(version)
             await client.load(session, cwd)
-            await client.until(lambda: "Surely." in client.said())
+            await client.until(partial(saw_more, client))
             assert client.said("user_message") == "remember heronremember egret"
             assert client.said() == "Noted.Surely."

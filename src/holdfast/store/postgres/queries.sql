@@ -212,7 +212,7 @@ WITH gone AS (
     DELETE FROM holdfast.session
     WHERE n = $1 AND epoch = $2
       AND (NOT unsealed OR node IS NULL OR node = $3 OR NOT EXISTS (SELECT FROM holdfast.node WHERE node.id = session.node))
-    RETURNING n
+    RETURNING n, id
 ), mine AS (
     DELETE FROM holdfast.history_segment USING gone WHERE history_segment.session = gone.n RETURNING segment
 ), alone AS (
@@ -230,8 +230,18 @@ WITH gone AS (
     DELETE FROM holdfast.private USING gone WHERE private.session = gone.n
 ), unsaid AS (
     DELETE FROM holdfast.turn_log USING gone WHERE turn_log.session = gone.n
+), unnamed AS (
+    UPDATE holdfast.alias SET session = NULL FROM gone WHERE alias.session = gone.id
 )
 SELECT n FROM gone;
+
+-- name: set_alias
+INSERT INTO holdfast.alias (scope, name, session) VALUES ($1, $2, $3)
+ON CONFLICT (scope, name) DO UPDATE SET session = excluded.session;
+
+-- name: find_aliases
+SELECT name, session FROM holdfast.alias JOIN holdfast.scope ON scope.id = alias.scope
+WHERE principal = $1 AND ($2::text[] IS NULL OR agent = ANY($2)) AND name = ANY($3::text[]);
 
 -- name: old_sessions
 SELECT session.id FROM holdfast.session LEFT JOIN holdfast.node ON node.id = session.node

@@ -165,6 +165,15 @@ class PostgresStore:
         segments = NewSegments(EMPTY, lines, info.principal)
         await self._database.fetch("add_session", *columns, *segments.end, *segments.columns)
 
+    async def set_alias(self, scope: Scope, name: str, session: str | None) -> None:
+        number = await self._scope(scope.principal, scope.agent or UNBOUND)
+        await self._database.fetch("set_alias", number, encode(name), session)
+
+    async def find_aliases(self, scope: Scope, names: Sequence[str]) -> dict[str, str | None]:
+        asked = {encode(name): name for name in names}
+        rows = await self._database.fetch("find_aliases", scope.principal, _agents(scope), list(asked))
+        return {asked[row["name"]]: row["session"] for row in rows}
+
     async def delete(self, session: str) -> None:
         for _ in range(ATTEMPTS):
             row = await self._database.first("get_session", session) if is_storable(session) else None
