@@ -15,7 +15,7 @@ from holdfast.format.lines import (
     with_texts,
 )
 
-FORMAT = 3
+FORMAT = 4
 """The number of the format this version writes; an older Holdfast refuses a store with a higher one.
 
 1 had no checksums, and wrote the log of a turn as bare lines, in a file for each turn. Segments and logs from then
