@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.engine import Engine, EngineLimits
 from holdfast.format import fold
 from holdfast.model import (
+    LOCAL,
     AgentDescription,
     Choice,
     ChoiceGroup,
@@ -310,6 +311,9 @@ class Recorder:
     """A client that keeps what it is shown, asked and told."""
 
     info = ClientInfo(protocol=2, name="recorder")
+    principal = LOCAL
+    session_id = ""
+    meta = None
     roots = (CWD,)
     mcp_servers = ()
     system_prompt = None

@@ -61,7 +61,8 @@ async def wrapping(
     home.mkdir(exist_ok=True)
     env = {**os.environ, "AGENT_HOME": str(home)}
     command = launch.pop("command", agent_command(*habits))
-    async with ProxyPort(Launch(command, env=env, **{"exit_seconds": 0.3, **launch})) as port:
+    launch.setdefault("exit_seconds", 0.3)
+    async with ProxyPort(Launch(command, env=env, **launch)) as port:
         host = Host(port, store=str(store or tmp_path / "sessions.db"), limits=limits)
         wrapped = Wrapped(host, port, home)
         try:
