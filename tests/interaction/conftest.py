@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support import postgres
 from tests.support.links import LINKS
 
 if TYPE_CHECKING:
@@ -18,7 +19,23 @@ def link(request: pytest.FixtureRequest) -> Link:
     return LINKS[request.param]
 
 
+ON_BOTH_STORES = {
+    f"test_engine_{name}"
+    for name in (
+        "asks", "between_turns", "cancelling", "ending", "forks", "idle", "memory", "options", "owners", "sessions",
+        "titles", "turns", "watching",
+    )
+}  # fmt: skip
+"""These go through with a store in a file, and with one that is far away and takes its time."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "place" in metafunc.fixturenames:
+        stores = ["sqlite", "postgres"] if metafunc.module.__name__.rpartition(".")[2] in ON_BOTH_STORES else ["sqlite"]
+        metafunc.parametrize("place", stores, indirect=True)
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     """Where a store may be."""
-    return tmp_path / "store" / "sessions.db"
+    return postgres.empty_database() if request.param == "postgres" else tmp_path / "store" / "sessions.db"

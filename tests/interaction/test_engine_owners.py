@@ -249,7 +249,10 @@ async def test_in_two_processes_a_session_moves_is_refused_and_is_taken_from_the
         refused, why = await first.do("restore", session)
         assert refused == "SessionBusy" and f"process {second.pid}" in why
         await second.kill()
-        assert await first.do("restore", session) is True  # at once
+        while (taken := await first.do("restore", session)) is not True:
+            assert isinstance(place, str), "on one machine it is taken at once"
+            assert taken[0] == "SessionBusy"  # until its lease is over
+            await asyncio.sleep(0.1)
         stored = await first.do("history", session)
         assert texts(stored) == ["one", "two", "three"]
         assert [it["status"] for it in stored if "toolCallId" in it] == ["failed"]

@@ -130,6 +130,7 @@ async def test_a_title_the_agent_gave_in_a_turn_survives_a_kill(place: Path, tmp
         session = await engine.create(CWD)
         turn = begin(engine, session, "title Weather", "usage 5", "wait gate")
         await agent.at("gate")
+        await session.journal.shown()
         left = disk_as_of_now(place, tmp_path / "left")
         agent.gates["gate"].set()
         await ended(turn)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import io
 import os
 import re
 import shutil
@@ -298,6 +299,35 @@ def blank_database(name: str) -> str:
     run_sql_now(server(), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
     _made.discard(name)
     return database(name)
+
+
+def copy_of(address: str, name: str) -> str:
+    """Copy a store as it is now, without its nodes: what is left of it when all of them are killed at this moment."""
+    copy = blank_database(name)
+    _in_thread(lambda: _copy(address, copy))
+    return copy
+
+
+async def _copy(address: str, copy: str) -> None:
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+    from holdfast.store import open_store
+
+    await (await open_store(copy)).close()
+    here, there = [await asyncpg.connect(OURS.sub("", of)) for of in (address, copy)]
+    try:
+        async with here.transaction(isolation="repeatable_read", readonly=True):
+            for table in ("scope", "session", "turn_log", "segment", "history_segment", "doc", "private"):
+                rows = io.BytesIO()
+                await here.copy_from_table(table, schema_name="holdfast", output=rows, format="binary")
+                rows.seek(0)
+                await there.copy_to_table(table, schema_name="holdfast", source=rows, format="binary")
+        for table, column in (("scope", "id"), ("session", "n"), ("segment", "id"), ("doc", "id"), ("private", "id")):
+            last = f"SELECT coalesce(max({column}), 1) FROM holdfast.{table}"
+            await there.execute(f"SELECT setval('holdfast.{table}_{column}_seq', ({last}))")
+    finally:
+        await here.close()
+        await there.close()
 
 
 if __name__ == "__main__":

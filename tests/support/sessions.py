@@ -10,7 +10,7 @@ import asyncio
 import shutil
 from collections import defaultdict
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdfast.engine import Engine, EngineLimits
 from holdfast.format import fold
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.model import Answer, Event, OptionValue, Question, StopReason, TurnEnd, Update
     from holdfast.store import Hit, Library
+
+StoreT = TypeVar("StoreT", "Path", str)
 
 PATIENCE = 40.0
 """No test waits longer than this for something that ought to happen."""
@@ -479,7 +481,11 @@ def texts(updates: Iterable[Update], kind: str = "agent_message") -> list[str]:
     return ["".join(it["text"] for it in each["content"]) for each in updates if each["sessionUpdate"] == kind]
 
 
-def disk_as_of_now(store: Path, to: Path) -> Path:
-    """Copy a store as its files are now: what its process would leave behind if it were killed at this moment."""
+def disk_as_of_now(store: StoreT, to: Path) -> StoreT:
+    """Copy a store as it is now: what its process would leave behind if it were killed at this moment."""
+    if isinstance(store, str):
+        from tests.support.postgres import copy_of
+
+        return cast("StoreT", copy_of(store, to.name))
     shutil.copytree(store.parent, to)
     return to / store.name
