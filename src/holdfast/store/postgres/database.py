@@ -53,6 +53,7 @@ GONE = (
     asyncpg.TooManyConnectionsError,
     asyncpg.ReadOnlySQLTransactionError,  # what used to be the primary is a standby now
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what a connection says that breaks while it is between two states
 )
 """How one finds out that a connection, or the database behind it, is gone."""
 
@@ -121,7 +122,12 @@ class Database:
     async def _open(self) -> None:
         try:  # whoever names a wrong address should not wait to hear of it
             self._pool = await asyncpg.create_pool(
-                self.address.dsn, min_size=1, max_size=CONNECTIONS, max_inactive_connection_lifetime=60, **self._options
+                self.address.dsn,
+                min_size=1,
+                max_size=CONNECTIONS,
+                max_inactive_connection_lifetime=60,
+                reset=_as_it_is,
+                **self._options,
             )
         except Exception as e:
             raise self.plain_error(e) from e
@@ -293,6 +299,10 @@ class Retries:
             raise self._database.plain_error(error) from error
         await asyncio.sleep(self._pause)
         self._pause = min(2 * self._pause, PAUSES[1])
+
+
+async def _as_it_is(_connection: Any) -> None:
+    """Leave a connection as it is between two uses: nothing of ours outlasts a transaction."""
 
 
 class _Closed:
