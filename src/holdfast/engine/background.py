@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from holdfast.model import FINAL_STATUSES, History, event_from
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from holdfast.engine.session import LiveSession
     from holdfast.model import Event, SessionState, Update
@@ -42,7 +42,7 @@ class Background:
 
     def begin(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
         """List work that was announced and goes on; `stop` makes it end, and returns when it has called `end`."""
-        self._stops[_key(item)[1]] = stop
+        self._stops[item[_ENTITIES[item["type"]][1]]] = stop
         self._session.state.background = [*self._session.state.background, item]
         self._session.background_changed()
 
@@ -50,7 +50,7 @@ class Background:
         """List work no longer: its end was told."""
         if self._stops.pop(id_, None) is not None:
             listed = self._session.state.background
-            self._session.state.background = [item for item in listed if _key(item)[1] != id_]
+            self._session.state.background = [item for item in listed if id_ not in item.values()]
             self._session.background_changed()
 
     def cancel(self, id_: str) -> bool:
@@ -76,13 +76,13 @@ class Background:
 
 def background_keys(items: Iterable[Update]) -> frozenset[tuple[str, str]]:
     """Return the entries that items refer to, by entity and key."""
-    return frozenset(map(_key, items))
+    return frozenset(_keys(items))
 
 
 def background_ends(state: SessionState, said: History) -> list[Event]:
     """Return how work ends whose process is gone, unless `said` has told its end."""
     events: list[Event] = []
-    for entity, key in map(_key, state.background):
+    for entity, key in _keys(state.background):
         entry = said.get(entity, key)
         members: Update = {} if entry is None else entry.members
         end: Update = {"capabilities": None}
@@ -93,6 +93,9 @@ def background_ends(state: SessionState, said: History) -> list[Event]:
     return events
 
 
-def _key(item: Update) -> tuple[str, str]:
-    entity, name = _ENTITIES[item["type"]]
-    return entity, item[name]
+def _keys(items: Iterable[Update]) -> Iterator[tuple[str, str]]:
+    """Yield the entry of each item; one that another version has stored may be of an unknown type."""
+    for item in items:
+        entity, name = _ENTITIES.get(str(item.get("type")), ("", ""))
+        if isinstance(key := item.get(name), str):
+            yield entity, key
