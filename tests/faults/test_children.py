@@ -229,7 +229,18 @@ async def test_a_process_that_closes_its_stdout_and_stays_is_an_end_too(monkeypa
     assert len(child.ends) == 1
 
 
-async def test_a_process_that_never_reads_ends_the_connection_with_the_reason() -> None:
+async def test_the_status_is_told_of_a_process_that_takes_its_time_after_it_stopped_reading() -> None:
+    transport, child = await start("child.py", "close stdin, then fail")
+    await child.get(1)
+    transport.send(b"anybody?")
+    reason = await child.end()
+    assert isinstance(reason, ProcessExited)
+    assert reason.returncode == 4
+    await transport.close(0)
+
+
+async def test_a_process_that_never_reads_ends_the_connection_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.transport.process.EXIT_SECONDS", 0.1)
     transport, child = await start("child.py", "deaf")
     await child.get(1)
     for _ in range(100):

@@ -55,6 +55,11 @@ def main() -> int:
             write(1, b"ready\n")
             os.close(1)
             read_to_the_end()
+        case "close stdin, then fail":
+            os.close(0)
+            write(1, b"ready\n")
+            time.sleep(2)
+            return 4
         case "hang up, then fail":
             os.close(1)
             time.sleep(2)

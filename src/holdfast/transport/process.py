@@ -28,7 +28,7 @@ STDERR_PAUSE = 0.005
 """After each chunk of stderr it is not read for so long: a process that floods it must not keep the loop busy (P7)."""
 
 EXIT_SECONDS = 5.0
-"""A process whose output has ended has so long to exit before it counts as one that only hung up: a busy machine takes
+"""A process that reads or writes no more has so long to exit before it counts as one that hung up: a busy machine takes
 its time to clean up after a process, and how it ended is what its user needs to know."""
 
 
@@ -123,7 +123,7 @@ class ProcessTransport(PipeTransport):
         self._input.resume()
 
     async def _tell_how_it_ended(self, reason: ConnectionLost | None) -> None:
-        if await self._child.wait(EXIT_SECONDS if reason is None else 0.0) or reason is None:
+        if await self._child.wait(EXIT_SECONDS) or reason is None:
             await self._read_last_stderr()
             reason = ProcessExited(self._child.name, self._child.returncode, self.stderr, self.stdout)
         super().end_input(reason)
