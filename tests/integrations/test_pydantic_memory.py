@@ -67,6 +67,26 @@ async def test_what_is_kept_in_a_way_nobody_reads_any_more_is_read_from_what_is_
     assert isinstance(script.asked[-1][1], ModelResponse)
 
 
+@pytest.mark.parametrize("system_prompt", ["You count.", ""])
+async def test_a_system_prompt_that_the_history_lacks_is_there_in_every_turn(system_prompt: str) -> None:
+    script = Script(["One."], ["Two."], ["Three."])
+    made = acp_agent(Agent(script.model, system_prompt=system_prompt or ()))
+
+    @made.command("begin", "Begin without the model")
+    async def begin(turn: Turn) -> None:
+        await turn.say("Begun.")
+
+    async with serving(made) as host:
+        client = await host.client(1)
+        session = await client.new()
+        said = [system_prompt] * bool(system_prompt) + ["/begin", "Begun."]
+        assert await client.prompt(session, "/begin") == "end_turn"
+        for prompt, answer in (("a", "One."), ("b", "Two."), ("c", "Three.")):
+            assert await client.prompt(session, prompt) == "end_turn"
+            assert script.contents() == [*said, prompt]
+            said += [prompt, answer]
+
+
 async def test_a_fork_of_a_running_turn_knows_what_is_finished_of_it() -> None:
     script = Script([call("look"), call("stay", at=1)], ["Never said."], ["Here."])
     agent, stay = Agent(script.model), asyncio.Event()

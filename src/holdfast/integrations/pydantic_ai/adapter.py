@@ -106,7 +106,7 @@ async def respond(
         deps=deps,
         usage_limits=limits,
         toolsets=[McpTools(turn, mcp)],
-        capabilities=[display, ReinjectSystemPrompt[Any]()],
+        capabilities=[display, ReinjectSystemPrompt[Any]()] if memory.lacks_system_prompt(agent) else [display],
     )
     with capture_run_messages() as messages:
         try:
@@ -119,6 +119,7 @@ async def respond(
             else:
                 raise
         else:
+            memory.note_run(agent, messages)
             await display.conclude(result.output)
         finally:
             await memory.keep(messages)

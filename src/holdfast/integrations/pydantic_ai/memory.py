@@ -15,6 +15,7 @@ import logging
 import re
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -23,6 +24,7 @@ from pydantic_ai import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    SystemPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -56,6 +58,10 @@ class _Known:
         self.messages: list[ModelMessage] = []
         self.kept: dict[str, Any] = {}
         """By the id of its turn, what was kept and is not among the messages yet."""
+        self.has_system_prompt = False
+        """Whether one is among the messages."""
+        self.without_system_prompt: object = None
+        """The agent that was seen to have none."""
 
 
 class Memory:
@@ -85,13 +91,28 @@ class Memory:
         if position > known.position:
             for past in _turns(await session.history(since=known.position)):
                 # Calls that a cancelled turn has left without a result get one that says so.
-                known.messages += repair_messages(list(_recalled(past, known.kept.pop(past.prompt.key, None))))
+                messages = repair_messages(list(_recalled(past, known.kept.pop(past.prompt.key, None))))
+                known.messages += messages
+                known.has_system_prompt = known.has_system_prompt or _has_system_prompt(messages)
             known.position = position
         return list(known.messages)
 
-    async def keep(self, messages: Iterable[ModelMessage]) -> None:
-        """Keep the messages of this turn; they are stored with what the user sees of it."""
-        new = [message for message in messages if message.run_id == self.turn_id]
+    def lacks_system_prompt(self, agent: object) -> bool:
+        """Return whether the agent's system prompt may be missing in what was recalled.
+
+        To look for it is Pydantic AI's business, but it looks through all messages, several times in each turn.
+        """
+        known = self._known
+        return known is None or not (known.has_system_prompt or known.without_system_prompt is agent)
+
+    def note_run(self, agent: object, messages: Sequence[ModelMessage]) -> None:
+        """Note whether an agent that was told to look for its system prompt has one at all."""
+        if self._known is not None and self.lacks_system_prompt(agent) and not _has_system_prompt(messages):
+            self._known.without_system_prompt = agent
+
+    async def keep(self, messages: Sequence[ModelMessage]) -> None:
+        """Keep the messages of this turn, the last ones; they are stored with what the user sees of it."""
+        new = [*takewhile(lambda message: message.run_id == self.turn_id, reversed(messages))][::-1]
         last = [entry for entry in self._turn.said if entry.entity][-1]
         if self._turn.is_over or not new or _lacks(new, last):
             return
@@ -117,6 +138,10 @@ class Memory:
         total = (before or Decimal(0)) + (cost or Decimal(0))
         self._state["cost"] = str(total)
         return float(total)
+
+
+def _has_system_prompt(messages: Iterable[ModelMessage]) -> bool:
+    return any(isinstance(part, SystemPromptPart) for message in messages for part in message.parts)
 
 
 def _lacks(messages: Sequence[ModelMessage], shown: Entry) -> bool:
