@@ -1,14 +1,11 @@
-"""Pydantic AI by itself: ``EARLY LATE MEASURED`` are after how many turns so many are measured; medians are told."""
+"""Pydantic AI by itself: takes a turn for each line it reads, and prints an empty one when it is done."""
 
 from __future__ import annotations
 
 import asyncio
-import statistics
 import sys
-import time
 from typing import TYPE_CHECKING
 
-from meter import Meter
 from pydantic_thermometer import thermometer
 
 if TYPE_CHECKING:
@@ -22,20 +19,13 @@ async def watch(_context: RunContext[object], events: AsyncIterable[AgentStreamE
         pass
 
 
-async def main(early: int, late: int, measured: int) -> None:
+async def main() -> None:
     past: list[ModelMessage] = []
-    took: list[tuple[float, float]] = []
-    for _ in range(late + measured):
-        cpu, wall = time.process_time(), time.perf_counter()
+    while sys.stdin.readline():
         result = await thermometer.run("a question of a few words", message_history=past, event_stream_handler=watch)
-        took.append((time.process_time() - cpu, time.perf_counter() - wall))
         past = result.all_messages()
-    meter = Meter()
-    for name, some in (("early", took[early : early + measured]), ("late", took[late:])):
-        cpu, wall = (statistics.median(figures) for figures in zip(*some, strict=True))
-        meter.laps[name] = {"cpu": cpu, "wall": wall}
-    meter.report()
+        print(flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*map(int, sys.argv[1:])))
+    asyncio.run(main())
