@@ -130,6 +130,11 @@ class LiveSession:
             self._asks = Asks(self, self.limits.ask)
         return self._asks
 
+    def give_up_asks(self) -> None:
+        """Let open questions get no answer."""
+        if self._asks is not None:
+            self._asks.give_up()
+
     @property
     def memory(self) -> dict[str, Any]:
         """What its agent remembers; nothing that another agent may have left before the session was bound (F6)."""

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+RUNNING_PHASES = (Phase.RUNNING, Phase.ASKING)
+
+OVER = "This turn is over; nothing more can be said or asked in it"
+
 CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
 """How a tool call that was left open ends; otherwise it failed."""
 
@@ -91,7 +95,7 @@ class LiveTurn:
     @property
     def running(self) -> bool:
         """Whether it has begun and not ended."""
-        return self.phase in (Phase.RUNNING, Phase.ASKING)
+        return self.phase in RUNNING_PHASES
 
     @property
     def asking(self) -> bool:
@@ -136,7 +140,9 @@ class LiveTurn:
 
     def emit(self, event: Event) -> None:
         """Say something that can be folded. It is kept at the end of this loop tick, and shown when it is."""
-        log = self._open_log()
+        log = self._log
+        if log is None or self.phase not in RUNNING_PHASES:
+            raise TurnOver(OVER)
         if len(event.body) > EVENT_BYTES:
             for part in split_update(event.update(), EVENT_BYTES):
                 self.emit(event_from(part))
@@ -238,7 +244,7 @@ class LiveTurn:
         for event in closing_events(self.history, status=status, whole=whole, besides=besides):
             self.emit(event)
         self.phase = next_phase(self.phase, "end")
-        self.session.asks.give_up()
+        self.session.give_up_asks()
         end = await self._seal(registry, end)
         idle = self.session.state_update("idle", stopReason=end.reason)
         if end.error is not None:
@@ -308,7 +314,7 @@ class LiveTurn:
         """Seal the turn, before anyone hears of its end (P2)."""
         state = self.session.state
         state.interrupted = False
-        if not _is_json(state.memory):
+        if state.memory and not _is_json(state.memory):
             # It would stand in the way of everything else there is to store, now and later.
             state.memory = (await registry.store.get(self.session.id)).state.memory
             end = TurnEnd("error", "What the agent wanted to remember is not JSON, and is forgotten")
@@ -343,7 +349,7 @@ class LiveTurn:
     def stop(self) -> None:
         """Cancel the work. Open questions get no answer; an agent that goes on is not waited for after a while."""
         self.give_up_after(self.session.limits.cancel_grace)
-        self.session.asks.give_up()
+        self.session.give_up_asks()
         if self._work is not None:
             self._work.cancel()
 
@@ -356,8 +362,8 @@ class LiveTurn:
             self.over.set_result(None)
 
     def _open_log(self) -> OpenLog:
-        if self._log is None or not self.running:
-            raise TurnOver("This turn is over; nothing more can be said or asked in it")
+        if self._log is None or self.phase not in RUNNING_PHASES:
+            raise TurnOver(OVER)
         return self._log
 
     def _enter(self, step: TurnTrigger, state: str) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+import os
 
 
 def new_session_id() -> str:
-    """Return a new id for a session: 152 random bits, since whoever knows it may load the session."""
-    return f"sess_{uuid4().hex}{uuid4().hex[:8]}"
+    """Return a new id for a session: 160 random bits, since whoever knows it may load the session."""
+    return f"sess_{os.urandom(20).hex()}"
 
 
 def new_id(prefix: str) -> str:
     """Return a new id for something inside a session, as ``msg_…`` or ``call_…``."""
-    return f"{prefix}_{uuid4().hex[:16]}"
+    return f"{prefix}_{os.urandom(8).hex()}"

@@ -7,7 +7,7 @@ import re
 import time
 from contextlib import contextmanager
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import apsw
 import msgspec
@@ -75,8 +75,7 @@ class Database:
 
     def run(self, name: str, /, **bindings: Any) -> None:
         """Run a query for what it does."""
-        for _ in self._db.execute(self._queries[name], bindings):
-            pass
+        self._all(name, bindings)
 
     def rows(self, name: str, /, **bindings: Any) -> Iterator[tuple[Any, ...]]:
         """Run a query; its rows are read as they are asked for."""
@@ -84,15 +83,18 @@ class Database:
 
     def first(self, row: Callable[..., RowT], name: str, /, **bindings: Any) -> RowT | None:
         """Run a query; return its first row as a value of that type, or None where there is none."""
-        found = list(self.rows(name, **bindings))
+        found = self._all(name, bindings)
         return row(*found[0]) if found else None
 
     def value(self, name: str, /, **bindings: Any) -> Any:
         """Run a query that gives one value in every database that is not damaged."""
-        found = list(self.rows(name, **bindings))
+        found = self._all(name, bindings)
         if not found:
             raise apsw.CorruptError(f"nothing found: {name}")
         return found[0][0]
+
+    def _all(self, name: str, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return cast("list[tuple[Any, ...]]", self._db.execute(self._queries[name], bindings).fetchall())
 
     def begin(self) -> None:
         """Open a transaction that may write: take the write lock at once."""
@@ -145,6 +147,12 @@ class Database:
 
     def plain_error(self, error: Exception) -> Exception:
         """Return what an error of the database means for the user, and what to do about it."""
+        meaning = self._meaning(error)
+        if meaning is not error:
+            meaning.__cause__ = error
+        return meaning
+
+    def _meaning(self, error: Exception) -> Exception:
         match error:
             case apsw.FullError():
                 return StoreFull("There is no space left for the sessions. Nothing was changed; free some, try again")

@@ -70,12 +70,6 @@ class _Job(NamedTuple):
     alone: Callable[[], object | None] | None = None
     """What is tried first where nothing else waits, without a transaction; it returns None where it did nothing."""
 
-    def answer(self, result: object) -> _Answer:
-        return _Answer(self.future, result, None)
-
-    def refusal(self, error: Exception) -> _Answer:
-        return _Answer(self.future, None, error)
-
 
 class DatabaseThread:
     """A thread with the only use of a connection. It does one thing after the other, in the order they were asked for.
@@ -153,18 +147,17 @@ class DatabaseThread:
 
     def _run(self, jobs: Sequence[_Job]) -> list[_Answer]:
         """Do what belongs together; return the answers."""
+        job = jobs[0]
         try:
-            if len(jobs) == 1 and jobs[0].alone is not None and (result := jobs[0].alone()) is not None:
-                return [jobs[0].answer(result)]
+            if job.alone is not None and len(jobs) == 1 and (result := job.alone()) is not None:
+                return [_Answer(job.future, result, None)]
             if self._db is None:
                 self._db = Database(self._path, vfs=self._vfs)
         except Exception as e:  # noqa: BLE001  (whatever it is, it is the caller's to know)
-            return [job.refusal(e) for job in jobs]
-        if jobs[0].outside is not None:
+            return [_Answer(job.future, None, e) for job in jobs]
+        if job.outside is not None:
             return [_run_outside(self._db, job) for job in jobs]
-        if len(jobs) > 1 and (answers := _run_group(self._db, jobs)) is not None:
-            return answers
-        return [_run_alone(self._db, job) for job in jobs]
+        return _run_group(self._db, jobs)
 
     def _deliver(self, answers: list[_Answer]) -> None:
         try:
@@ -188,66 +181,47 @@ def _group_size(jobs: Sequence[_Job]) -> int:
 
 def _run_outside(db: Database | None, job: _Job) -> _Answer:
     if db is None or job.outside is None:
-        return job.answer(None)
+        return _Answer(job.future, None, None)
     try:
-        with db.plain_errors():
-            return job.answer(job.outside(db))
+        return _Answer(job.future, job.outside(db), None)
     except Exception as e:  # noqa: BLE001
-        return job.refusal(e)
+        return _Answer(job.future, None, db.plain_error(e))
 
 
-def _run_alone(db: Database, job: _Job) -> _Answer:
-    transaction = Transaction(db)
-    try:
-        db.begin()
-        try:
-            result = _result(job, transaction)
-            db.commit()
-        except BaseException:
-            db.roll_back()
-            raise
-    except Exception as e:  # noqa: BLE001
-        transaction.was_rolled_back()
-        return job.refusal(db.plain_error(e))
-    transaction.has_committed()
-    return job.answer(result)
-
-
-def _run_group(db: Database, jobs: Sequence[_Job]) -> list[_Answer] | None:
-    """Do several jobs in one transaction; return None if that failed, and nothing was done."""
+def _run_group(db: Database, jobs: Sequence[_Job]) -> list[_Answer]:
+    """Do jobs in one transaction; where that fails and there are several, each in one of its own."""
     transactions: list[Transaction] = []
     answers: list[_Answer] = []
     try:
         db.begin()
     except Exception as e:  # noqa: BLE001  (the database is locked, or worse: trying each alone would take as long)
-        return [job.refusal(db.plain_error(e)) for job in jobs]
+        error = db.plain_error(e)
+        return [_Answer(job.future, None, error) for job in jobs]
     try:
         for job in jobs:
+            assert job.inside is not None
             transaction = Transaction(db)
             transactions.append(transaction)
             changes = db.changes
             try:
-                answers.append(job.answer(_result(job, transaction)))
+                answers.append(_Answer(job.future, job.inside(transaction), None))
             except HoldfastError as e:
                 if db.changes != changes:
                     raise
                 # It was refused before it changed anything, so the others need not be undone.
                 transactions.pop().was_rolled_back()
-                answers.append(job.refusal(e))
+                answers.append(_Answer(job.future, None, e))
         db.commit()
-    except Exception:  # noqa: BLE001  (each job will meet its own)
+    except Exception as e:  # noqa: BLE001
         _roll_back(db)
         for transaction in reversed(transactions):
             transaction.was_rolled_back()
-        return None
+        if len(jobs) == 1:
+            return [_Answer(jobs[0].future, None, db.plain_error(e))]
+        return [answer for job in jobs for answer in _run_group(db, [job])]  # each will meet its own error
     for transaction in transactions:
         transaction.has_committed()
     return answers
-
-
-def _result(job: _Job, transaction: Transaction) -> object:
-    assert job.inside is not None
-    return job.inside(transaction)
 
 
 def _roll_back(db: Database) -> None:

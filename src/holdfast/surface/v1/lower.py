@@ -114,15 +114,17 @@ class Lowering:
     def live(self, events: Sequence[Event]) -> bytes:
         """Return events as whole lines for the wire."""
         said: list[bytes] = []
+        idle: Update | None = None
         for event in events:
             if event.kind in CHUNKS:
                 said.append(event.body)
                 self._messages.add(event.key)
-            else:
+            elif event.kind != "state_update":
                 said += map(_encode, self._lower(event.update()))
-        states = [event.update() for event in events if event.kind == "state_update"]
-        idle = next((state for state in states if state.get("state") == "idle"), None)
-        said += map(_encode, self._changed_calls(waits=idle is None))
+            elif idle is None and (state := event.update()).get("state") == "idle":
+                idle = state
+        if self._dirty:
+            said += map(_encode, self._changed_calls(waits=idle is None))
         if idle is not None:
             self._forget_turn(idle.get("background") or ())
         return self._lines(said)
