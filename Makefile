@@ -24,6 +24,9 @@ test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
 	$(BIN)/basedpyright
 	$(BIN)/basedpyright --pythonplatform Darwin src
 	$(BIN)/basedpyright --pythonplatform Windows src
+	PYTHONPATH=src:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+		$(BIN)/basedpyright --verifytypes holdfast --ignoreexternal | grep -E "error|Type completeness score" | tail -30 | tee /dev/stderr \
+		| grep -q "score: 100%"
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist worksteal
 

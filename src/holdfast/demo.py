@@ -18,7 +18,7 @@ from holdfast.errors import FileRefused, McpError
 if TYPE_CHECKING:
     from holdfast.agent import Turn
 
-agent = Agent("holdfast-demo", title="Holdfast demo", version="1", accepts={"image", "audio", "resource"})
+agent: Agent = Agent("holdfast-demo", title="Holdfast demo", version="1", accepts={"image", "audio", "resource"})
 agent.modes(
     {"ask": ("Ask", "Asks before it does anything"), "auto": ("Auto", "Does what it likes")},
     default="ask",

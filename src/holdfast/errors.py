@@ -198,7 +198,7 @@ class RemoteError(HoldfastError):
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         reason = reason_in(data)
-        self.reason = "" if reason in message else reason
+        self.reason: str = "" if reason in message else reason
         super().__init__(f"{message} ({code}): {self.reason}" if self.reason else f"{message} ({code})")
         self.code = code
         self.message = message
@@ -252,7 +252,7 @@ class MessageLost(HoldfastError):
     def __init__(self, reasons: Sequence[str]) -> None:
         count = "A message" if len(reasons) == 1 else f"{len(reasons)} messages"
         super().__init__(f"{count} of the agent could not be read, so something is missing: {reasons[0]}")
-        self.reasons = tuple(reasons)
+        self.reasons: tuple[str, ...] = tuple(reasons)
 
 
 class FileRefused(HoldfastError):

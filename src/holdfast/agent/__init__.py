@@ -12,3 +12,8 @@ from holdfast.agent.tools import ToolCall
 from holdfast.agent.turn import Turn
 
 __all__ = ["Agent", "BackgroundTerminal", "Message", "Session", "ToolCall", "Turn"]
+
+for _public in (Agent, Session, ToolCall, Turn):
+    _public.__module__ = "holdfast"  # where everybody imports them from
+for _public in (BackgroundTerminal, Message):
+    _public.__module__ = "holdfast.agent"

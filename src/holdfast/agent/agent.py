@@ -83,7 +83,7 @@ class Agent:
         self.name = name
         self.version = version
         self.title = title
-        self.accepts = frozenset(accepts)
+        self.accepts: frozenset[Accepts] = frozenset(accepts)
         self.options: tuple[Option, ...] = ()
         self.commands: dict[str, Command] = {}
         self.logins: tuple[Login, ...] = ()

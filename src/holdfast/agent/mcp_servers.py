@@ -30,7 +30,7 @@ class McpServers:
         self._session = session
         self._common = common
         self._toolboxes: dict[SessionClient | None, Toolbox] = {}
-        self.is_used = bool(common)
+        self.is_used: bool = bool(common)
         """Whether there are, or ever were, servers in the session."""
 
     def toolbox(self, client: SessionClient | None) -> Toolbox:

@@ -72,7 +72,7 @@ class Message:
     """
 
     def __init__(self, turn: Turn, kind: MessageKind) -> None:
-        self.id = new_id("msg")
+        self.id: str = new_id("msg")
         """Its id, as clients see it."""
         self._turn = turn
         self._kind: MessageKind = kind

@@ -112,9 +112,9 @@ class AuthorSession:
     """One session of an author's agent while it is in memory."""
 
     def __init__(self, port: AuthorAgent, session: LiveSession) -> None:
-        self.agent = port.agent
+        self.agent: Agent = port.agent
         self.live = session
-        self.servers = McpServers(session, port.servers)
+        self.servers: McpServers = McpServers(session, port.servers)
         self.scratch: dict[str, Any] = {}
         """What the author's code keeps with the session while it is in memory."""
         self.own_options: dict[str, Option | None] = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.agent.tools import ToolCall
     from holdfast.model import Update
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 KILL_AFTER = 2.0
 """A command that is told to stop has this long to do so."""
@@ -55,7 +55,7 @@ class _Command:
         env: Mapping[str, str] | None,
         limit: int,
     ) -> None:
-        self.id = new_id("term")
+        self.id: str = new_id("term")
         self._emit = emit
         self._limit = limit
         self._ended = asyncio.Event()
@@ -160,7 +160,7 @@ class BackgroundTerminal:
     """A command that goes on after its tool call and its turn: see `ToolCall.start_terminal`."""
 
     def __init__(self, call: ToolCall, running: _Command) -> None:
-        self.id = running.id
+        self.id: str = running.id
         self._call = call
         self._running = running
         self._finished: asyncio.Future[Finished] = asyncio.get_running_loop().create_future()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.agent.turn import Turn
     from holdfast.model import ToolKind, Update
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 5.0
 """Work in the background that is cancelled and goes on is not waited for after this time."""
@@ -46,11 +46,11 @@ class ToolCall:
         pending: bool,
         cancellable: bool = False,
     ) -> None:
-        self.id = new_id("call")
-        self.title = title
-        self.is_empty = True
+        self.id: str = new_id("call")
+        self.title: str = title
+        self.is_empty: bool = True
         """Whether it shows nothing yet."""
-        self.cancelled = False
+        self.cancelled: bool = False
         """Whether the user has cancelled it, and not the whole turn."""
         self._cancellable = cancellable
         self._task: asyncio.Task[Any] | None = None

@@ -53,7 +53,7 @@ class Conversation:
     def __init__(self, settings: ChatSettings, prompt: str | None = None) -> None:
         self.settings = settings
         self._first_prompt = prompt
-        self.view = LiveView()
+        self.view: LiveView = LiveView()
         self.screen: Screen
         self.connection: Connection
         self.session: ClientSession | None = None

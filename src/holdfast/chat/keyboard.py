@@ -37,22 +37,22 @@ class Keyboard:
     """Reads prompts and answers from keys. `changed` is called when there is something new to draw."""
 
     def __init__(self, delegate: ScreenDelegate, changed: Callable[[], None], history: History | None) -> None:
-        self.left = asyncio.Event()
+        self.left: asyncio.Event = asyncio.Event()
         self.prompts: deque[str] = deque()
         """Prompts that were sent off and not read yet."""
         self.key_question: KeyQuestion | None = None
         self.line_question: LineQuestion | None = None
-        self.wrong = ""
+        self.wrong: str = ""
         """What is wrong with the line that was given last."""
-        self.interrupts = 0
+        self.interrupts: int = 0
         """How often in a row the user wanted something to stop."""
-        self.buffer = Buffer(
+        self.buffer: Buffer = Buffer(
             completer=_Completer(delegate),
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
             history=history or InMemoryHistory(),
             multiline=True,
         )
-        self.answer = Buffer(multiline=False)
+        self.answer: Buffer = Buffer(multiline=False)
         self.focus: Callable[[Buffer], object] = lambda _: None
         """Directs the keys that edit to one of the two buffers."""
         self._delegate = delegate

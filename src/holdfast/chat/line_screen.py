@@ -39,7 +39,7 @@ class LineScreen:
         cwd: str,
     ) -> None:
         self.interactive = terminal
-        self.left = asyncio.Event()
+        self.left: asyncio.Event = asyncio.Event()
         self._delegate = delegate
         self._stdin = stdin
         self._stdout = stdout

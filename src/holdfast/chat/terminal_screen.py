@@ -88,7 +88,7 @@ class TerminalScreen:
         self._cwd = cwd
         self._output = TerminalOutput.over(stdout)
         self._keyboard = Keyboard(delegate, self.changed, history)
-        self.left = self._keyboard.left
+        self.left: asyncio.Event = self._keyboard.left
         self._pending: deque[Block] = deque()
         self._before: Block | None = None
         self._live: list[str] = []

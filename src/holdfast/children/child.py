@@ -63,7 +63,7 @@ class Child:
         stdin: bool,
         stderr: bool,
     ) -> None:
-        self.name = Path(command[0]).name
+        self.name: str = Path(command[0]).name
         self._leash = -1
         pass_fds: tuple[int, ...] = ()
         arguments: Sequence[str] | str
@@ -92,9 +92,9 @@ class Child:
         finally:
             for fd in pass_fds:
                 os.close(fd)
-        self.stdin, self.stdout, self.stderr = (
-            _take_descriptor(stream) for stream in (self._process.stdin, self._process.stdout, self._process.stderr)
-        )
+        self.stdin: int = _take_descriptor(self._process.stdin)
+        self.stdout: int = _take_descriptor(self._process.stdout)
+        self.stderr: int = _take_descriptor(self._process.stderr)
         self._exit = asyncio.get_running_loop().create_task(self._wait_for_exit(), name=f"exit of {self.name}")
 
     @property

@@ -8,7 +8,7 @@ import signal
 import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import click
 
@@ -29,15 +29,18 @@ LOCAL = "local"
 SHORT = 10
 """So many characters of an id are shown: among a million sessions two with the same are unlikely."""
 
-store_option = click.option(
+Decorator: TypeAlias = "Callable[[Any], Any]"
+"""What adds an option or an argument to a command."""
+
+store_option: Decorator = click.option(
     "--store",
     "place",
     metavar="ADDRESS",
     help="Where sessions are kept: a file, or postgresql://… (default: $HOLDFAST_STORE, or your data directory).",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-session_argument = click.argument("session", shell_complete=complete_sessions)
-sessions_argument = click.argument("sessions", nargs=-1, required=True, shell_complete=complete_sessions)
+json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+session_argument: Decorator = click.argument("session", shell_complete=complete_sessions)
+sessions_argument: Decorator = click.argument("sessions", nargs=-1, required=True, shell_complete=complete_sessions)
 
 
 def on_store(

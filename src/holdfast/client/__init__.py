@@ -51,3 +51,8 @@ __all__ = [
     "UpdateStream",
     "connect",
 ]
+
+for _public in (ClientSession, ClientTurn, Connection, connect):
+    _public.__module__ = "holdfast"  # where everybody imports them from
+for _public in (AgentInfo, ListedSession, SessionHistory, SessionUpdate, UpdateStream):
+    _public.__module__ = "holdfast.client"

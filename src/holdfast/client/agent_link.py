@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.model import Event, Update
     from holdfast.peer import Peer
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class AgentLink:
@@ -33,14 +33,14 @@ class AgentLink:
         self.peer = peer
         self.dialect = dialect
         self._incoming = Incoming(dialect, services)
-        self.sessions = self._incoming.sessions
+        self.sessions: dict[str, OpenSession] = self._incoming.sessions
         self._may_replay_late = dialect.agent.version == 1 and not replays_in_time
         self._tasks: set[asyncio.Task[None]] = set()
         self.lost: ConnectionLost | None = None
         """How the agent was lost, once it was."""
         peer.on_lost = self._end_sessions
         peer.routes = self._incoming.routes()
-        self.public = Connection(self)
+        self.public: Connection = Connection(self)
         """What the program that uses the library has of it."""
 
     async def request(self, method: str, params: Update) -> Update:

@@ -29,7 +29,7 @@ class Connection:
 
     def __init__(self, link: AgentLink) -> None:
         agent = link.dialect.agent
-        self.agent = AgentInfo(agent.name, agent.release, agent.title)
+        self.agent: AgentInfo = AgentInfo(agent.name, agent.release, agent.title)
         """What the agent calls itself."""
         self.protocol: int = agent.version
         """The version of the protocol that is spoken."""

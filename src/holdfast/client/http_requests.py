@@ -120,7 +120,7 @@ class _Exchange:
     """Requests and answers on one connection, one after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.answered = False
+        self.answered: bool = False
         """Whether anything came back for the last request."""
         self._reader, self._writer = reader, writer
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES)

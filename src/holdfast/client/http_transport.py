@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.transport import Line, Receiver
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 CONNECTION_ID, SESSION_ID = "Acp-Connection-Id", "Acp-Session-Id"
 
@@ -65,7 +65,7 @@ class HttpClientTransport:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.max_line = limit
-        self.unsent = 0
+        self.unsent: int = 0
         self._requests = HttpRequests(url, headers or {}, tls)
         self._loop = asyncio.get_running_loop()
         self._receiver: Receiver | None = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.jsonrpc import Notification, Request
     from holdfast.model import Elicitation, Entry, Permission, Update
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 MAX_EARLY_BYTES = 64 << 20
 """So many bytes of updates are kept for sessions that no answer has named yet."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.model import Event, Update
     from holdfast.workspace import Files
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 PATIENCE = 10.0
 """An agent that was asked to stop a turn has this many seconds for it; then nobody waits any longer."""
@@ -47,9 +47,9 @@ class OpenSession:
     def __init__(self, link: AgentLink, lifting: Lifting, session_id: str, cwd: str, additional: Sequence[str]) -> None:
         self.id = session_id
         self.cwd = cwd
-        self.additional = tuple(additional)
-        self.history = SessionHistory()
-        self.closed = False
+        self.additional: tuple[str, ...] = tuple(additional)
+        self.history: SessionHistory = SessionHistory()
+        self.closed: bool = False
         self.files: Files | None = None
         """What the agent may read and write; created when it first asks."""
         self.terminals: Terminals | None = None
@@ -58,14 +58,14 @@ class OpenSession:
         """Asks of the agent that are being answered."""
         self.lifting = lifting
         self.link = link
-        self.state = "idle"
+        self.state: str = "idle"
         self.error: Exception | None = None
         """Why it is closed, where nobody closed it."""
         self._watchers: list[ref[UpdateQueue]] = []
         self._tracker: TurnTracker | None = None
         self._lost: list[str] = []  # why messages could not be read while it was being restored
         self._restoring = False
-        self.public = ClientSession(self)
+        self.public: ClientSession = ClientSession(self)
         """What the program that uses the library has of it."""
 
     def apply(self, events: Sequence[Event]) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.model import Elicitation, Permission, PermissionOption
     from holdfast.workspace import Files
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 Permissions: TypeAlias = (
     "Literal['deny', 'allow'] | Callable[[ClientSession, Permission], Awaitable[str | bool | None]]"

@@ -26,7 +26,7 @@ class TurnTracker:
 
     def __init__(self, peer: Peer, lifting: Lifting, params: Update) -> None:
         loop = asyncio.get_running_loop()
-        self.queue = UpdateQueue()
+        self.queue: UpdateQueue = UpdateQueue()
         """What happened in the turn and was not taken yet."""
         self.ended: asyncio.Future[None] = loop.create_future()
         self.stop_reason: str | None = None

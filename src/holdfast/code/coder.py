@@ -52,7 +52,7 @@ async def _offered_tools(ctx: RunContext[CodingTurn], defs: list[ToolDefinition]
     return [tool for tool in defs if not (reads_only and tool.name in CHANGING)]
 
 
-coder = Agent(
+coder: Agent[CodingTurn, str] = Agent(
     deps_type=CodingTurn,
     name="holdfast-code",
     toolsets=[tools.prepared(_offered_tools)],

@@ -59,7 +59,7 @@ class FileErrorsToModel(WrapperToolset[CodingTurn]):
             raise ToolFailed(_explain(e)) from None
 
 
-tools = FileErrorsToModel(_files)
+tools: FileErrorsToModel = FileErrorsToModel(_files)
 
 
 def _explain(error: Exception) -> str:

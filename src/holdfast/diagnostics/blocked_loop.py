@@ -19,7 +19,7 @@ from holdfast.diagnostics.tracebacks import author_frames
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 ADVICE = "Nothing else goes on meanwhile: await something, or give the work to `asyncio.to_thread`"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.engine.session import LiveSession
     from holdfast.model import Answer, Question
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class Asks:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.model import Event, Position
     from holdfast.store import Store
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 HELD_BYTES = 32 << 20
 """What may wait for a client while it is shown what was before…"""
@@ -34,8 +34,8 @@ class Attachment:
     __slots__ = ("_held", "_held_bytes", "_lines", "_refusal", "_shown", "_unsealed", "client", "session", "showing")
 
     def __init__(self, session: LiveSession, client: SessionClient) -> None:
-        self.session = session
-        self.client = client
+        self.session: LiveSession = session
+        self.client: SessionClient = client
         self._shown = session.journal.position, 0
         self.showing: Position | None = None
         """While `SessionClient.show` runs: the position before the first of its events, each of which takes the next.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.engine.session import LiveSession
     from holdfast.model import Event, SessionState, Update
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 _ENTITIES = {"terminal": ("terminal_update", "terminalId"), "tool_call": ("tool_call_update", "toolCallId")}
 """By the type of an item, the entry it refers to and the member that has its id."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from holdfast.model import Entry, SessionState, Update
     from holdfast.store import Claim, Record, Store, TurnLog, UnsealedTurn
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 QUIET = 0.5
 """What happens between turns is sealed when nothing has happened for so many seconds."""
@@ -79,8 +79,8 @@ class Journal:
         self, store: Store, session: LiveSession, claim: Claim, lines: int, at: Position, *, keeps_events: bool
     ) -> None:
         """Begin at a position; `keeps_events` says whether clients whose stream was cut can go on where it was."""
-        self.claim = claim
-        self.lines = lines
+        self.claim: Claim = claim
+        self.lines: int = lines
         """How many lines are sealed."""
         self.open: OpenLog | None = None
         self._store = store

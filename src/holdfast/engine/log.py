@@ -47,7 +47,7 @@ class OpenLog:
 
         Where every entry begins in it (`whole`), those in `earlier` are exceptions.
         """
-        self.history = History(complete=whole, earlier=earlier)
+        self.history: History = History(complete=whole, earlier=earlier)
         """All of it, folded."""
         self.private: list[bytes] = []
         """The private entries among it."""

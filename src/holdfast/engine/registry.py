@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 PRUNE_SECONDS = 3600.0
 """How often sessions that are too old are looked for."""
@@ -39,7 +39,7 @@ class Registry:
         self.limits = limits
         self.agent_name = UNBOUND
         """The agent that sessions which belong to none are bound to by their first prompt (F6)."""
-        self.draining = False
+        self.draining: bool = False
         """Whether the process is about to end: no new prompt is taken."""
         self.live: dict[str, LiveSession] = {}
         self._window = limits.keep_events

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast.model import Option, OptionValue, SessionInfo, SessionState, Update
     from holdfast.store import Claim, EventWindow
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
 
@@ -83,24 +83,24 @@ class LiveSession:
         at: Position | None = None,
     ) -> None:
         """Take a session into memory; `at` is where the stream of its events goes on, if it ever had any."""
-        self.id = info.id
-        self.principal = info.principal
-        self.agent_name = info.agent
+        self.id: str = info.id
+        self.principal: str = info.principal
+        self.agent_name: str = info.agent
         """The agent it belongs to; one that belongs to none yet is bound by the first prompt (F6)."""
-        self.cwd = info.cwd
-        self.additional = info.additional
+        self.cwd: str = info.cwd
+        self.additional: tuple[str, ...] = info.additional
         """The additional directories that a client named last, for lists. Each client works with its own."""
-        self.title = info.title
-        self.created_at = info.created_at
-        self.state = state
+        self.title: str | None = info.title
+        self.created_at: int = info.created_at
+        self.state: SessionState = state
         at = at or Position(claim.epoch, 0, 0)
         keeps_events = registry.limits.keep_events is not None
-        self.journal = Journal(registry.store, self, claim, lines, at, keeps_events=keeps_events)
+        self.journal: Journal = Journal(registry.store, self, claim, lines, at, keeps_events=keeps_events)
         self.attachments: tuple[Attachment, ...] = ()
         self.turn: LiveTurn | None = None
         self.queue: deque[LiveTurn] | None = None
         self.runner: asyncio.Task[None] | None = None
-        self.idle_since = asyncio.get_running_loop().time()
+        self.idle_since: float = asyncio.get_running_loop().time()
         self.background: Background | None = None
         """What goes on beside its turns; None while nothing ever did."""
         self._registry = registry

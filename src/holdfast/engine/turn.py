@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holdfast.engine.session import LiveSession
     from holdfast.model import Answer, History, Question, StopReason, TurnTrigger, Update
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 RUNNING_PHASES = (Phase.RUNNING, Phase.ASKING)
 
@@ -67,17 +67,17 @@ class LiveTurn:
         self.prompt = prompt
         self.client = client
         """The client that prompted; the turn works with its roots, servers and services (F3)."""
-        self.roots = session.roots if client is None else client.roots
+        self.roots: tuple[str, ...] = session.roots if client is None else client.roots
         """The directories the turn may work in, the working directory first."""
         self.meta = meta
         """The `_meta` of the prompt."""
         self.cancels: dict[str, Callable[[], None]] = {}
         """What a client may cancel by itself, by the id of the tool call or terminal, and what cancels it."""
-        self.message_id = new_id("msg")
-        self.context = copy_context()
+        self.message_id: str = new_id("msg")
+        self.context: Context = copy_context()
         """Where it was asked for; its work is done there, so that what travels with the prompt is at hand."""
-        self.phase = Phase.WAITING
-        self.cancelled = False
+        self.phase: Phase = Phase.WAITING
+        self.cancelled: bool = False
         """Whether it was cancelled."""
         self.refusal: RequestError | None = None
         """Why it never began, or could not be stored, where the error says more than its end does."""

@@ -45,7 +45,7 @@ class Redactor:
     """Takes secrets out of values, and counts them."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: int = 0
 
     def text(self, text: str) -> str:
         """Return a text without secrets. One that has any loses its colours too: they can stand inside a secret."""

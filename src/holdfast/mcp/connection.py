@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.types import McpLimits, Progress, State, ToolResult
     from holdfast.model import Elicitation, ElicitationAnswer
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class ServerConnection:
         self.server = server
         self.state: State = "connecting"
         self.reason: str | None = None
-        self.was_ready = False
+        self.was_ready: bool = False
         self._session = session
         self._limits = limits
         self._on_failure = on_failure

@@ -39,13 +39,14 @@ class _Named(msgspec.Struct, frozen=True):
 class StdioServer(_Named, frozen=True):
     """A server that is a program, spoken to over its stdin and stdout."""
 
-    kind: ClassVar = "stdio"
+    kind: ClassVar[str] = "stdio"
 
     command: str
     args: tuple[str, ...] = ()
     env: Pairs = ()
 
-    __repr__ = _Named.__repr__
+    def __repr__(self) -> str:
+        return _Named.__repr__(self)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -56,12 +57,13 @@ class StdioServer(_Named, frozen=True):
 class HttpServer(_Named, frozen=True):
     """A server that is reached over streamable HTTP."""
 
-    kind: ClassVar = "http"
+    kind: ClassVar[str] = "http"
 
     url: str
     headers: Pairs = ()
 
-    __repr__ = _Named.__repr__
+    def __repr__(self) -> str:
+        return _Named.__repr__(self)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -72,12 +74,13 @@ class HttpServer(_Named, frozen=True):
 class SseServer(_Named, frozen=True):
     """A server that is reached over HTTP and server-sent events, as before streamable HTTP. Version 1 only."""
 
-    kind: ClassVar = "sse"
+    kind: ClassVar[str] = "sse"
 
     url: str
     headers: Pairs = ()
 
-    __repr__ = _Named.__repr__
+    def __repr__(self) -> str:
+        return _Named.__repr__(self)
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.types import McpLimits
     from holdfast.transport import Line, Transport
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 UNREAD_BYTES = 256 << 10
 """No more is read from a process while this much of what it sent waits to be parsed."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.types import Progress, Prompt, Resource, ServerStatus, Tool, ToolResult
     from holdfast.model import Elicitation, ElicitationAnswer
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 

@@ -36,17 +36,17 @@ class Entry:
     __slots__ = ("_texts", "entity", "extras", "items", "key", "members", "meta_cleared", "whole")
 
     def __init__(self, entity: str, key: str, *, whole: bool) -> None:
-        self.entity = entity
-        self.key = key
+        self.entity: str = entity
+        self.key: str = key
         self.members: Update = {}
         """Everything but its key and its list of items."""
         self.items: list[Any] | None = None
         """Its list of items, as the content of a message; None where no update has named it."""
         self.extras: dict[int, Update] = {}
         """Further members of single chunks, as their `_meta`, by the position of the item they brought."""
-        self.whole = whole
+        self.whole: bool = whole
         """Whether the list is all there is; otherwise it is to be appended to what came before."""
-        self.meta_cleared = False
+        self.meta_cleared: bool = False
         """Whether earlier metadata are to be cleared before those in `members` are set."""
         self._texts: list[str] = []  # plain text that is still to be joined to the list
 
@@ -150,6 +150,7 @@ class Terminal(Entry):
 
     def __init__(self, entity: str, key: str, *, whole: bool) -> None:
         super().__init__(entity, key, whole=whole)
+        self.items: list[Any] | None = None
         self._about: Update = {}  # what the object has besides its data
 
     def append(self, item: Any, extra: Update) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple, final
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 HEAD_BYTES = 4_096
 """So much of a dropped line, the beginning of it, is shown to whoever is told of it."""

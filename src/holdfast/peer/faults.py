@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 from holdfast.errors import InternalError, RequestCancelled, RequestError
 from holdfast.jsonrpc import ErrorObject
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 CANCELLED = ErrorObject(RequestCancelled.code, "Request cancelled")
 

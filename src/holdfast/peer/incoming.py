@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.jsonrpc import Notification, Request
     from holdfast.peer.routes import Decode, Routes
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 handled: ContextVar[IncomingRequest | Notification | None] = ContextVar("handled", default=None)
 """What the code that runs now was called for; tasks that a handler starts inherit it."""
@@ -69,9 +69,9 @@ class BatchAnswer:
     __slots__ = ("_answers", "_expected", "_max_line", "_send", "after", "limit", "sent")
 
     def __init__(self, expected: int, max_line: int, send: Send) -> None:
-        self.limit = max_line - 2
+        self.limit: int = max_line - 2
         """How long one answer may be: the brackets around it count too."""
-        self.sent = False
+        self.sent: bool = False
         self.after: list[Callable[[], None]] = []
         """What is called when all answers are sent."""
         self._expected = expected
@@ -110,13 +110,13 @@ class IncomingRequest:
     )  # fmt: skip
 
     def __init__(self, id_: Id, max_line: int, send: Send, batch: BatchAnswer | None) -> None:
-        self.id = id_
+        self.id: Id = id_
         self.task: Task[None] | None = None
         self.waiter: Future[None] | None = None
         """Is set when the request is answered, which may be long before its handler ends."""
-        self.answered = False
-        self.begun = False
-        self.cancelled = False
+        self.answered: bool = False
+        self.begun: bool = False
+        self.cancelled: bool = False
         self._limit = max_line if batch is None else batch.limit
         self._send = send
         self._batch = batch

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from holdfast.peer.routes import Routes
     from holdfast.transport import Line, Transport
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class Peer:
         that print to their stdout know nothing of answers; whoever starts some had better not give any.
         """
         self.routes = routes
-        self.max_line = transport.max_line
+        self.max_line: int = transport.max_line
         """How long a line may be, in bytes: what they send, and what we send (A4)."""
         self.on_lost: Callable[[ConnectionLost], None] | None = None
         """Is called once when no answer will come any more, after all that came before was handled."""

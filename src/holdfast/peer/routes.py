@@ -56,7 +56,7 @@ class Routes:
         self.requests: dict[str, RequestRoute] = {}
         self.notifications: dict[str, NotificationRoute] = {}
         self.urgent: dict[str, UrgentRoute] = {}
-        self.fallback = fallback
+        self.fallback: Fallback | None = fallback
         """Answers the requests that have no route; without it they get `MethodNotFound`."""
         self.notification_fallback: Callable[[Notification], Awaitable[None]] | None = None
         """Is told of the notifications that have no route; without it they are ignored."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.proxy.port import ProxyPort
     from holdfast.transport import ProcessTransport
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 LIMITS = PeerLimits(linger=0.1, end_grace=0.5, flush=0.3)
 
@@ -59,7 +59,7 @@ class AgentProcess:
         self._opening = 0
         self._early: dict[str, list[bytes]] = {}
         self._early_bytes = 0
-        self.peer = Peer(transport, Routes(), limits=LIMITS, answers_noise=False)
+        self.peer: Peer = Peer(transport, Routes(), limits=LIMITS, answers_noise=False)
         self.peer.on_lost = self._lost
         self.peer.on_dropped_line = self._dropped
         if launch.on_frame is not None:

@@ -19,12 +19,13 @@ from holdfast.proxy.compare import normal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from holdfast.client.dialect import Lifting
     from holdfast.errors import ConnectionLost
     from holdfast.model import Event, Update
     from holdfast.proxy.process import AgentProcess
     from holdfast.proxy.session import ProxySession
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 QUIET_SECONDS = 0.5
 """A replay that goes on after the answer to its request is over when nothing of it came for so long (G4)…"""
@@ -47,7 +48,7 @@ class RemoteSession:
     def __init__(self, process: AgentProcess, session_id: str) -> None:
         self.process = process
         self.id = session_id
-        self.lifting = process.dialect.lifting()
+        self.lifting: Lifting = process.dialect.lifting()
         self.answer: Update = {}
         """What the agent answered when it was opened: its options."""
         self.owner: ProxySession | None = None

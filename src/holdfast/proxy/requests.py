@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.proxy.process import AgentProcess
     from holdfast.proxy.session import ProxySession
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 _SERVICES = {
     "fs/read_text_file": "read",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.proxy.remote import RemoteSession
     from holdfast.proxy.session import ProxySession
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 SURE_ID_LENGTH = 16
 """An id that is shorter may be a counter, and name another session by now: a resume of it proves nothing."""

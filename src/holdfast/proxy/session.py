@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.proxy.remote import RemoteSession
     from holdfast.proxy.restore import Lost
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 1.0
 """An agent that is told that a session is closed has so many seconds to answer."""
@@ -47,7 +47,7 @@ class ProxySession:
     def __init__(self, port: ProxyPort, live: LiveSession) -> None:
         self.port = port
         self.live = live
-        self.record = AgentRecord.read(live.memory)
+        self.record: AgentRecord = AgentRecord.read(live.memory)
         self.options: tuple[Option, ...] = ()
         self.values: dict[str, OptionValue] = {}
         """By id, the values that the agent has."""

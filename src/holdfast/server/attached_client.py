@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.model import Answer, ClientInfo, Event, Question, SystemPrompt, Update
     from holdfast.server.connection import ClientConnection
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 REST_SECONDS = 0.5
 """What a surface holds back is said after so many seconds."""
@@ -103,7 +103,7 @@ class AttachedClient:
         self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
         self._timer: asyncio.TimerHandle | None = None
         self.attachment: Attachment | None = None
-        self.attaching = asyncio.Lock()
+        self.attaching: asyncio.Lock = asyncio.Lock()
         """Held while it is attached, so that it is attached once."""
         self._connection = connection
         self._peer = connection.peer

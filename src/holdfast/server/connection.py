@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.server.host import Host
     from holdfast.transport import Transport
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class _Implementation(msgspec.Struct):
@@ -59,16 +59,16 @@ class ClientConnection:
         self.principal = principal
         self.is_only = is_only
         """Whether the host ends with it: its turns are then cancelled, otherwise they go on without it."""
-        self.peer = Peer(transport, self._first_routes(), limits=limits)
+        self.peer: Peer = Peer(transport, self._first_routes(), limits=limits)
         if on_frame is not None:
             self.peer.observe(on_frame)
-        self.info = ClientInfo(protocol=0)
+        self.info: ClientInfo = ClientInfo(protocol=0)
         """What the client said about itself."""
-        self.description = AgentDescription(name="")
+        self.description: AgentDescription = AgentDescription(name="")
         """What the agent says about itself to this client."""
-        self.scope = Scope(principal, "")
+        self.scope: Scope = Scope(principal, "")
         """Whose sessions this client may see (F1)."""
-        self.login_needed = False
+        self.login_needed: bool = False
         """Whether the client has to log in before anything else."""
         self._logged_in_here = False
         self.max_sessions: int | None = None

@@ -26,7 +26,7 @@ class Host:
         limits: EngineLimits | None = None,
     ) -> None:
         self.port = port
-        self.versions = {"1": (1,), "2": (2,), "auto": (1, 2)}[protocol]
+        self.versions: tuple[int] | tuple[int, int] = {"1": (1,), "2": (2,), "auto": (1, 2)}[protocol]
         self._store = store
         self._limits = limits
         self._engine: Engine | None = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.peer import Observer
     from holdfast.server.host import Host
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # These and the rest, one after the other, stay below two seconds (A11).
 LIMITS = PeerLimits(linger=0.2, end_grace=0.3, flush=0.3)

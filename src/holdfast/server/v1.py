@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import InternalError, InvalidParams
 from holdfast.server.dialect import Dialect
@@ -15,6 +15,8 @@ from holdfast.surface.v1.lower import Lowering
 from holdfast.surface.v1.shapes import SetMode, SetModel
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from holdfast.engine import LiveSession
     from holdfast.model import Update
     from holdfast.peer import Routes
@@ -28,7 +30,7 @@ class Version1(Dialect):
     """One version 1 client."""
 
     version = initialize.VERSION
-    mcp_kinds = initialize.MCP_KINDS
+    mcp_kinds: ClassVar[Collection[str]] = initialize.MCP_KINDS
     mcp_typed = False
 
     def __init__(self, connection: ClientConnection) -> None:

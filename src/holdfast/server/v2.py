@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import InvalidParams
 from holdfast.server.dialect import Dialect
@@ -15,6 +15,8 @@ from holdfast.surface.v2.options import lower_commands, lower_options
 from holdfast.surface.v2.shapes import CancelTerminal, CancelToolCall, ResumeSession
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from holdfast.engine import LiveSession
     from holdfast.model import Update
     from holdfast.peer import Routes
@@ -25,7 +27,7 @@ class Version2(Dialect):
     """One version 2 client."""
 
     version = initialize.VERSION
-    mcp_kinds = initialize.MCP_KINDS
+    mcp_kinds: ClassVar[Collection[str]] = initialize.MCP_KINDS
     mcp_typed = True
 
     def __init__(self, connection: ClientConnection) -> None:

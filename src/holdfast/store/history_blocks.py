@@ -37,7 +37,7 @@ class BlockReader:
     """Where a reading of a history is; `marks` puts a line in the place of what is damaged."""
 
     def __init__(self, session: str, start: int, end: int, *, marks: bool) -> None:
-        self.line = start
+        self.line: int = start
         """The next line to read…"""
         self.end = end
         """…and the one to end before."""

@@ -36,7 +36,7 @@ class AsgiWebSocketTransport:
         limit: int = MAX_LINE_BYTES,
     ) -> None:
         self.max_line = limit
-        self.unsent = 0
+        self.unsent: int = 0
         self.farewell: tuple[int, str] = (NORMAL, "")
         self._receive, self._send = receive, send
         self._loop = asyncio.get_running_loop()

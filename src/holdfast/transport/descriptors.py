@@ -304,8 +304,8 @@ class LoopOutput:
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._backlog: deque[memoryview] = deque()
-        self.unsent = 0
-        self.broken = False
+        self.unsent: int = 0
+        self.broken: bool = False
         assert sys.platform != "win32"  # where threads write
         self._was_blocking = os.get_blocking(fd)
         os.set_blocking(fd, False)

@@ -38,7 +38,7 @@ class MemoryTransport:
         self._ended = False
         self._inbox: deque[Line] = deque()
         self._delivery_due = False
-        self.unsent = 0
+        self.unsent: int = 0
         self._drained = asyncio.Event()
 
     def link(self, other: MemoryTransport) -> None:

@@ -70,8 +70,8 @@ class ThreadOutput:
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._work: SimpleQueue[bytes | None] = SimpleQueue()
-        self.unsent = 0
-        self.broken = False
+        self.unsent: int = 0
+        self.broken: bool = False
         threading.Thread(target=self._run, name="holdfast-write", daemon=True).start()
 
     def write(self, *pieces: bytes) -> None:

@@ -37,7 +37,7 @@ class Files:
 
     def __init__(self, workspace: Workspace, *, openat2: bool | None = None) -> None:
         """Use the files of a workspace. `openat2` forces or forbids the system call of that name, for tests."""
-        self.workspace = workspace
+        self.workspace: Workspace = workspace
         self._opener = SafeOpener(workspace) if openat2 is None else SafeOpener(workspace, openat2)
 
     async def read_text(

@@ -40,8 +40,8 @@ class Root:
     __slots__ = ("_descriptor", "_identity", "_lock", "_users", "given", "real")
 
     def __init__(self, given: str, real: str) -> None:
-        self.given = given
-        self.real = real
+        self.given: str = given
+        self.real: str = real
         self._identity: tuple[int, int] | None = None
         with suppress(OSError):
             self._identity = _identity_at(real)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from holdfast.agent import Turn
     from holdfast.model import Entry
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 KEY = "pydantic_ai"
 """Our member of the session's state, which has the `cost` in US dollars, and of what lives with the session."""
@@ -71,7 +71,7 @@ class Memory:
         self._turn = turn
         self._state: dict[str, Any] = turn.session.state.setdefault(KEY, {})
         self._known: _Known | None = turn.session.live.get(KEY)
-        self.turn_id = next(entry.key for entry in turn.said if entry.entity == "user_message")
+        self.turn_id: str = next(entry.key for entry in turn.said if entry.entity == "user_message")
         """The id of the user's message, under which this turn is kept."""
 
     async def recall(self) -> list[ModelMessage]:

@@ -88,8 +88,8 @@ class AcpStreams:
 
     def __init__(self, limit: int, most: int) -> None:
         """Create them; a message has at most `limit` bytes, and there are at most `most` streams."""
-        self.transport = HttpTransport(self._stream_for, limit=limit)
-        self.connection = self.transport.add_stream()
+        self.transport: HttpTransport = HttpTransport(self._stream_for, limit=limit)
+        self.connection: EventStream = self.transport.add_stream()
         """The stream of what is about no session."""
         self.sessions: dict[str, EventStream] = {}
         """Those of sessions."""

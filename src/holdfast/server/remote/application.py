@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.server.remote.requests import Receive, RemoteRequest, Scope, Send
     from holdfast.transport import Transport
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 CONNECTION_ID, SESSION_ID = "acp-connection-id", "acp-session-id"
 
@@ -76,14 +76,14 @@ class RemoteServer:
         """
         self.host = host
         self.path = path
-        self.limits = limits or RemoteLimits()
+        self.limits: RemoteLimits = limits or RemoteLimits()
         self.names = names
-        self.authenticator = authenticator or Everybody()
-        self.sign_in = sign_in or SignIn()
-        self.metrics = Metrics()
-        self.quotas = Quotas(self.limits, time.monotonic)
-        self.connections = Connections(host, self.limits, self.quotas)
-        self.draining = False
+        self.authenticator: Authenticator | Everybody = authenticator or Everybody()
+        self.sign_in: SignIn = sign_in or SignIn()
+        self.metrics: Metrics = Metrics()
+        self.quotas: Quotas = Quotas(self.limits, time.monotonic)
+        self.connections: Connections = Connections(host, self.limits, self.quotas)
+        self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
         self._pages = pages
 

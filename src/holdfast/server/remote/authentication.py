@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.server.remote.requests import RemoteRequest
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 PREFIX = "hf_"
 """Tokens begin with it, so that people and scanners see what they are."""

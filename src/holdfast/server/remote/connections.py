@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.server.remote.limits import Quotas, RemoteLimits
     from holdfast.transport import Transport
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 LIMITS = PeerLimits(linger=0.0, end_grace=1.0, flush=2.0)
 """A client that has left waits for no answer; its turns go on without it (H5)."""
@@ -32,7 +32,7 @@ class RemoteConnection:
         self.id = connection_id
         self.principal = principal
         self.transport = transport
-        self.client = ClientConnection(host, transport, principal=principal, limits=LIMITS)
+        self.client: ClientConnection = ClientConnection(host, transport, principal=principal, limits=LIMITS)
         self.client.max_sessions = limits.sessions
         self.streams: AcpStreams | None = None
         """Its streams, if it is one over HTTP."""

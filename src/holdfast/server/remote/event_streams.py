@@ -37,13 +37,13 @@ class EventStream:
     """The lines for one stream, each with an id."""
 
     def __init__(self) -> None:
-        self.unsent = 0
+        self.unsent: int = 0
         """How many bytes no reader has taken."""
-        self.finished = False
+        self.finished: bool = False
         """Whether nothing more will come: the reader is sent what is left, and then the end."""
         self.reader: object | None = None
         """Whoever reads it now."""
-        self.was_read = False
+        self.was_read: bool = False
         """Whether anybody ever did."""
         self.on_taken: Callable[[], None] | None = None
         """Is called when a reader has taken something, or has come or gone."""

@@ -28,8 +28,8 @@ class Names:
 
         `addresses` is a port: any address in numbers is then a name as well, with that port.
         """
-        self.hosts = frozenset(host.lower() for host in hosts)
-        self.origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+        self.hosts: frozenset[str] = frozenset(host.lower() for host in hosts)
+        self.origins: frozenset[str] = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._port = addresses
 
     def check(self, request: RemoteRequest) -> None:

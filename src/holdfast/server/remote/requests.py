@@ -21,7 +21,7 @@ class Refusal(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
-        self.headers = dict(headers or {})
+        self.headers: dict[str, str] = dict(headers or {})
 
 
 class RemoteRequest(NamedTuple):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.server.remote.application import RemoteServer
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 def listen(host: str, port: int) -> socket.socket:

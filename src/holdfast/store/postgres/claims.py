@@ -23,16 +23,16 @@ class Held:
     __slots__ = ("agent", "end", "is_running", "log", "n", "node", "principal", "turn")
 
     def __init__(self, node: Node, n: int, turn: int, end: HistoryEnd, principal: str, agent: str) -> None:
-        self.node = node
-        self.n = n
-        self.turn = turn
+        self.node: Node = node
+        self.n: int = n
+        self.turn: int = turn
         """The number of its latest turn."""
-        self.end = end
-        self.principal = principal
-        self.agent = agent
+        self.end: HistoryEnd = end
+        self.principal: str = principal
+        self.agent: str = agent
         self.log: TurnRows | None = None
         """The log of the turn that runs here."""
-        self.is_running = False
+        self.is_running: bool = False
 
 
 class Claims:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.store.postgres.database import Database
     from holdfast.store.postgres.nodes import Node, Nodes
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 FLUSH_BYTES = 4 << 20
 """A flush is no larger than this; what is beyond goes with the next."""
@@ -35,11 +35,11 @@ class TurnRows:
     __slots__ = ("_flushes", "_lines", "claim", "failure", "n", "node", "seq", "turn", "waiting")
 
     def __init__(self, flushes: Flushes, node: Node, claim: Claim, n: int, turn: int) -> None:
-        self.claim = claim
-        self.node = node
-        self.n = n
-        self.turn = turn
-        self.seq = 0
+        self.claim: Claim = claim
+        self.node: Node = node
+        self.n: int = n
+        self.turn: int = turn
+        self.seq: int = 0
         """The number of its last row; the prompt is in row 0."""
         self.failure: StoreError | None = None
         """Why nothing more can be kept, if it cannot."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.store.postgres.database import Database
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 LEASE = 5.0
 """So many seconds after its last heartbeat the sessions of a node may be taken over."""

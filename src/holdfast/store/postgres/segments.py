@@ -20,7 +20,7 @@ class NewSegments:
     """Segments to put behind a history."""
 
     def __init__(self, end: HistoryEnd, lines: Sequence[Line], principal: str) -> None:
-        self.end = end
+        self.end: HistoryEnd = end
         """Where the history ends once they are there."""
         self._parts: list[tuple[int, int, int, bytes]] = []
         self._texts: list[tuple[int, int, int, str]] = []

@@ -26,9 +26,9 @@ class StoreFiles:
     """
 
     def __init__(self, path: str) -> None:
-        self.database = Path(os.path.realpath(path))
-        self.turns = self.database.with_name(f"{self.database.name}.turns")
-        self.processes = self.database.with_name(f"{self.database.name}.owners")
+        self.database: Path = Path(os.path.realpath(path))
+        self.turns: Path = self.database.with_name(f"{self.database.name}.turns")
+        self.processes: Path = self.database.with_name(f"{self.database.name}.owners")
 
     def prepare(self) -> None:
         """Make the database file and its directory where there are none, and let only the user read it.

@@ -38,7 +38,7 @@ class Processes:
     """The processes at work on one store; this one is among them from the start. `directory` is None in memory."""
 
     def __init__(self, directory: Path | None) -> None:
-        self.me = secrets.token_hex(8)
+        self.me: str = secrets.token_hex(8)
         self._directory = directory
         self._fd = -1
         if directory is not None:

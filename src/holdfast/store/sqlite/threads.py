@@ -31,7 +31,7 @@ class Transaction:
     __slots__ = ("_committed", "_rolled_back", "db")
 
     def __init__(self, db: Database) -> None:
-        self.db = db
+        self.db: Database = db
         self._committed: list[Callable[[], object]] = []
         self._rolled_back: list[Callable[[], object]] = []
 

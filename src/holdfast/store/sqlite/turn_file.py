@@ -53,9 +53,9 @@ class TurnFile:
         """The number of the turn in it; None where all is sealed."""
         self.beginning: Beginning | None = None
         """How that turn began, while only the log knows."""
-        self.synced = 0
+        self.synced: int = 0
         """How much of it would survive the death of the machine."""
-        self.path = str(path)
+        self.path: str = str(path)
         self._directory = path.parent
         self._fd = fd
         self._identity = found.st_ino, found.st_dev
@@ -229,10 +229,10 @@ class MemoryLog:
     __slots__ = ("_records", "is_kept", "size", "touched", "turn")
 
     def __init__(self, turn: int, *, is_kept: bool) -> None:
-        self.turn = turn
-        self.is_kept = is_kept
-        self.size = 0
-        self.touched = time.time()
+        self.turn: int = turn
+        self.is_kept: bool = is_kept
+        self.size: int = 0
+        self.touched: float = time.time()
         self._records: list[bytes] = []
 
     def append(self, lines: bytes) -> None:

@@ -37,13 +37,15 @@ class RemoteAgent:
 
     def __init__(self, answer: Update) -> None:
         info = _object(answer, "agentInfo")
-        self.name = str(info.get("name") or "")
-        self.title = str(info["title"]) if info.get("title") else None
-        self.release = str(info.get("version") or "")
-        self.capabilities = _object(answer, "agentCapabilities")
+        self.name: str = str(info.get("name") or "")
+        self.title: str | None = str(info["title"]) if info.get("title") else None
+        self.release: str = str(info.get("version") or "")
+        self.capabilities: Update = _object(answer, "agentCapabilities")
         methods = answer.get("authMethods")
         listed = cast("list[Any]", methods) if isinstance(methods, list) else []
-        self.auth_methods = tuple(cast("Update", method) for method in listed if isinstance(method, dict))
+        self.auth_methods: tuple[Update, ...] = tuple(
+            cast("Update", method) for method in listed if isinstance(method, dict)
+        )
         self._session = _object(self.capabilities, "sessionCapabilities")
 
     def can(self, what: str) -> bool:

@@ -34,7 +34,7 @@ class Questions:
     __slots__ = ("modes",)
 
     def __init__(self, capabilities: Update) -> None:
-        self.modes = elicitation_modes(capabilities)
+        self.modes: frozenset[str] = elicitation_modes(capabilities)
 
     def request(self, session_id: str, question: Question) -> tuple[str, Update] | None:
         """Return the request that asks a question; None where this client cannot be asked."""

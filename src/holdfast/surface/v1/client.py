@@ -17,7 +17,7 @@ class Client:
     __slots__ = ("_session", "capabilities", "services")
 
     def __init__(self, capabilities: Update) -> None:
-        self.capabilities = capabilities
+        self.capabilities: Update = capabilities
         self._session: Update = _object(capabilities, "session")
         files = _object(capabilities, "fs")
         offered = {
@@ -25,7 +25,7 @@ class Client:
             "write": files.get("writeTextFile") is True,
             "terminal": capabilities.get("terminal") is True,
         }
-        self.services = frozenset(name for name, can in offered.items() if can)
+        self.services: frozenset[str] = frozenset(name for name, can in offered.items() if can)
         """Of ``read``, ``write`` and ``terminal``, what it does for the agent."""
 
     @property

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.model import Event, Update
     from holdfast.surface.v1.client import Client
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
 CHUNKS = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thought_chunk"})

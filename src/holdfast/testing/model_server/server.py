@@ -47,12 +47,12 @@ class ModelServer:
     """
 
     def __init__(self, script: Sequence[Reply] | Script, *, port: int = 0, log: Path | None = None) -> None:
-        self.script = [] if callable(script) else list(script)
+        self.script: list[Reply] = [] if callable(script) else list(script)
         self.requests: list[dict[str, Any]] = []
         """The bodies of all requests for a reply."""
         self.keys: list[str] = []
         """The keys that came with them."""
-        self.hung_up = asyncio.Event()
+        self.hung_up: asyncio.Event = asyncio.Event()
         """Set when a client left while there was more to say."""
         self._decide = script if callable(script) else self._next
         self._port = port
