@@ -169,13 +169,18 @@ class AttachedClient:
         """Send what happened."""
         if block := self.lowering.live(events):
             self._peer.send_block(block)
+        self._show_rest_later()
+
+    def _show_rest_later(self) -> None:
         if self.lowering.has_more and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(REST_SECONDS, self._show_rest)
 
     def _show_rest(self) -> None:
         self._timer = None
-        if self.attachment is not None and (block := self.lowering.rest()):
-            self._peer.send_block(block)
+        if self.attachment is not None:
+            if block := self.lowering.rest():
+                self._peer.send_block(block)
+            self._show_rest_later()
 
     async def replay(self, blocks: Sequence[bytes]) -> None:
         """Send what is stored, no faster than it reads."""

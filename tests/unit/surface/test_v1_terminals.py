@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.format import lines_of
 from holdfast.model import Event, History, event_from
+from holdfast.surface.v1 import lower
 from holdfast.surface.v1.client import Client
 from holdfast.surface.v1.lower import Lowering
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def run(number: int) -> list[Event]:
@@ -68,3 +72,24 @@ def test_nothing_of_a_turn_is_remembered_after_its_end() -> None:
     lowering.live([event_from({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"})])
     again = updates_in(lowering.live(run(0)[3:4]))
     assert again == []
+
+
+def test_a_text_that_grows_for_long_is_not_said_more_often_than_it_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 2 is told each line once; version 1 has to be told all of them again."""
+    now = [0.0]
+    monkeypatch.setattr(lower.time, "monotonic", lambda: now[0])
+    lowering, said, worth = Lowering("s", Client({})), 0, 0
+    lowering.live(run(0)[:3])
+    for n in range(8_000):
+        now[0] += 0.02
+        line = b64encode(b"line %d of a long output\n" % n).decode()
+        chunk = event_from({"sessionUpdate": "terminal_output_chunk", "terminalId": "term0", "data": line})
+        told = [lowering.live([chunk])]
+        if lowering.has_more and n % 25 == 0:
+            told.append(lowering.rest())
+        said += sum(map(len, told))
+        worth += len(chunk.body) + 90
+    assert said < 2 * worth
+    now[0] += lower.LATEST_SECONDS
+    assert "line 7999 of" in updates_in(lowering.rest())[-1]["content"][0]["content"]["text"]
+    assert not lowering.has_more

@@ -48,7 +48,13 @@ TERMINAL_BYTES = 64 << 10
 """How much of a terminal's output is shown, the last of it."""
 
 TERMINAL_SECONDS = 0.5
-"""A terminal's text, which has to be said whole each time, is said again when it has doubled, or after so long."""
+"""A terminal's text, which has to be said whole each time, is said again when it has doubled; or after so long…"""
+
+LATEST_SECONDS = 5.0
+"""…or after so long, where all of it would have been said more often than a client that is told only what is new."""
+
+CHUNK_BYTES = 200
+"""What stands around a piece of output where only what is new is told."""
 
 ENDED_CALLS = 1_000
 """So many of the calls that have ended are known, in case they are spoken of again."""
@@ -64,7 +70,7 @@ _encode = msgspec.json.Encoder().encode
 class _Call:
     """A tool call that may still change: its content, as version 1 has to say it."""
 
-    __slots__ = ("final", "items", "printed", "said_at", "said_bytes", "terminals")
+    __slots__ = ("final", "items", "new_bytes", "printed", "said_at", "said_bytes", "said_in_all", "terminals")
 
     def __init__(self) -> None:
         self.items: list[Update] = []
@@ -73,12 +79,16 @@ class _Call:
         self.printed = 0  # bytes its terminals have printed since its content was said
         self.said_bytes = 0  # and how many they had in it then
         self.said_at = 0.0
+        self.said_in_all = 0  # all the bytes of them that were said, again and again
+        self.new_bytes = 0  # and those that would have been said if only what is new were
 
     @property
     def waits(self) -> bool:
         """Whether only a terminal has printed more, and so little that it need not be said now."""
-        soon = time.monotonic() < self.said_at + TERMINAL_SECONDS
-        return not self.final and soon and 0 < self.printed < self.said_bytes
+        if self.final or not 0 < self.printed < self.said_bytes:
+            return False
+        costly = self.said_in_all + self.said_bytes > self.new_bytes
+        return time.monotonic() < self.said_at + (LATEST_SECONDS if costly else TERMINAL_SECONDS)
 
 
 class Lowering:
@@ -144,8 +154,8 @@ class Lowering:
         return bool(self._dirty)
 
     def rest(self) -> bytes:
-        """Return what was held back, as whole lines."""
-        return self._lines([*map(_encode, self._changed_calls(waits=False))])
+        """Return what was held back and need not wait any longer, as whole lines."""
+        return self._lines([*map(_encode, self._changed_calls(waits=True))])
 
     def _lines(self, said: list[bytes]) -> bytes:
         return b"%s%s}}\n" % (self._before, self._between.join(said)) if said else b""
@@ -283,6 +293,7 @@ class Lowering:
             if key in call.terminals and data and key not in self._embedded:
                 self._dirty[call_key] = None
                 call.printed += len(data)
+                call.new_bytes += len(data) + CHUNK_BYTES
 
     def _changed_calls(self, *, waits: bool) -> Iterator[Update]:
         """Yield the content of the calls whose content has changed, but for those that may wait a moment."""
@@ -295,6 +306,7 @@ class Lowering:
         call = self._calls[key]
         call.printed, call.said_at = 0, time.monotonic()
         call.said_bytes = sum(len(self._terminals.get(terminal, b"")) for terminal in call.terminals)
+        call.said_in_all += call.said_bytes
         return lower_content(call.items, self._terminals, self._embedded)
 
 
