@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +29,9 @@ TICKS = 10
 
 
 def pytest_configure() -> None:
+    # A shell that starts the tests in the background lets them ignore SIGINT, and so would every process they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     postgres.mark_run()
 
 

@@ -38,7 +38,7 @@ class LimitedDisk:
     def logs(self) -> list[Path]:
         """The logs of turns that run or are left behind."""
         directory = self.place.with_name(f"{self.place.name}.turns")
-        return [log for log in directory.iterdir() if log.stat().st_size]
+        return [log for log in directory.iterdir() if log.read_bytes().strip(b"\0")]  # an empty one may keep its room
 
     def fill(self, *files: Path) -> None:
         """Let none of these grow, nor anything that is as large."""
