@@ -18,6 +18,7 @@ COMMANDS = {
     "token": ("holdfast.cli.token:token", "Who may use `holdfast serve`"),
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
     "logs": ("holdfast.cli.logs:logs", "Show what went wrong in an agent, with the traceback"),
+    "check": ("holdfast.cli.check:check", "Check whether an agent keeps the promises of the protocol"),
     "completion": ("holdfast.cli.completion:completion", "Print what makes your shell complete commands"),
 }
 

@@ -1,0 +1,23 @@
+"""A script for every requirement: `CHECKS` holds those that talk to an agent, `OBSERVATIONS` those that look on.
+
+A script returns where the agent did what is required, and raises one of `holdfast.check.outcomes` otherwise. It tests
+one rule and leans on as few others as possible, so that an agent with one fault fails one check.
+"""
+
+from holdfast.check.checks import durability, hostile, mcp, prompts, restoring, services, sessions, wires
+from holdfast.check.checks.registry import CHECKS, OBSERVATIONS, Observation, Script
+
+__all__ = [
+    "CHECKS",
+    "OBSERVATIONS",
+    "Observation",
+    "Script",
+    "durability",
+    "hostile",
+    "mcp",
+    "prompts",
+    "restoring",
+    "services",
+    "sessions",
+    "wires",
+]

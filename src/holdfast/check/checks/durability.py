@@ -1,0 +1,143 @@
+"""Killing an agent in the middle of a turn, and looking for what the user had read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.check.checks.prompts import ALLOWING
+from holdfast.check.checks.registry import check
+from holdfast.check.checks.restoring import loaded
+from holdfast.check.outcomes import NotTested
+from holdfast.check.process_tree import alive
+from holdfast.check.trial import fail
+
+if TYPE_CHECKING:
+    from holdfast.check.session import Session, Told
+    from holdfast.check.trial import Trial
+
+PIECES = 3
+
+
+class Killed(NamedTuple):
+    """A conversation whose agent was killed, as it was heard and as it was replayed."""
+
+    live: Told
+    replayed: Told
+    session: Session
+    """The loaded one."""
+
+
+async def killed(trial: Trial, prompt: str, *before: str) -> Killed:
+    """Talk, kill the agent in the middle of an answer, load the session in a fresh process."""
+    connected = await trial.connect(ALLOWING)
+    connected.need("load")
+    _need_process(trial)
+    session = await connected.new()
+    for earlier in before:
+        await session.prompt(earlier)
+    start = len(session.wire.frames)
+    session.begin(prompt)
+    if not await session.heard(PIECES, since=start) or session.wire.ended:
+        raise NotTested("the agent did not talk long enough to be killed; see --prompt-long")
+    await session.wire.link.kill()
+    await session.wire.until(lambda: session.wire.ended, trial.settings.deadline)
+    live = session.told()
+    again, _ = await loaded(trial, session.id)
+    return Killed(live, again.told(), again)
+
+
+def _need_process(trial: Trial) -> None:
+    if not trial.wires[-1].link.is_process:
+        raise NotTested("the agent is no process of this machine")
+
+
+@check("kill-prompt")
+async def kill_prompt(trial: Trial) -> None:
+    """Look for the prompt."""
+    both = await killed(trial, trial.prompts.long)
+    if not any(trial.prompts.long in text for text in both.replayed.user):
+        fail(f"the user message {trial.prompts.long!r}", both.replayed.user)
+
+
+@check("kill-answer")
+async def kill_answer(trial: Trial) -> None:
+    """Look for what had been read."""
+    both = await killed(trial, trial.prompts.long)
+    if both.live.agent.strip() not in both.replayed.agent:
+        kept = len(_common(both.live.agent, both.replayed.agent))
+        fail(f"the {len(both.live.agent)} characters that were read", f"{kept} of them")
+
+
+@check("kill-earlier")
+async def kill_earlier(trial: Trial) -> None:
+    """Look for the turn before."""
+    both = await killed(trial, trial.prompts.long, trial.prompts.talk)
+    if not any(trial.prompts.talk in text for text in both.replayed.user):
+        fail(f"the user message {trial.prompts.talk!r}", both.replayed.user)
+
+
+@check("kill-goes-on")
+async def kill_goes_on(trial: Trial) -> None:
+    """Go on after the kill."""
+    both = await killed(trial, trial.prompts.long)
+    turn = await both.session.prompt(trial.prompts.talk)
+    if turn.stop_reason != "end_turn":
+        fail("a turn that ends with end_turn", turn.stop_reason)
+
+
+@check("kill-calls-closed")
+async def kill_calls_closed(trial: Trial) -> None:
+    """Look for tool calls that seem to run."""
+    both = await killed(trial, trial.prompts.long, trial.prompts.tool)
+    left = [call for call in both.replayed.calls if not call.is_closed]
+    if left:
+        fail("every tool call completed or failed", f"{left[0].title} is {left[0].status}")
+
+
+@check("kill-no-orphans")
+async def kill_no_orphans(trial: Trial) -> None:
+    """Look for processes that outlive the agent."""
+    connected = await trial.connect(ALLOWING)
+    _need_process(trial)
+    session = await connected.new()
+    start = len(session.wire.frames)
+    session.begin(trial.prompts.long)
+    await session.heard(since=start)
+    children = session.wire.link.children
+    await session.wire.link.kill()
+    if not await session.wire.until(lambda: not alive(children), 0):
+        for _ in range(20):
+            await session.wire.quiet(trial.quiet / 2)
+            if not alive(children):
+                return
+    if left := alive(children):
+        fail("no process left", f"{len(left)} of {len(children)} are")
+
+
+@check("exit")
+async def exit_(trial: Trial) -> None:
+    """End the input of an idle agent."""
+    connected = await trial.connect()
+    _need_process(trial)
+    await connected.new()
+    if await connected.wire.link.close(trial.settings.exit_deadline) is None:
+        fail("an exit when its input ends", f"it ran on for {trial.settings.exit_deadline:g} s")
+
+
+@check("exit-in-turn")
+async def exit_in_turn(trial: Trial) -> None:
+    """End the input of an agent that talks."""
+    connected = await trial.connect(ALLOWING)
+    _need_process(trial)
+    session = await connected.new()
+    start = len(session.wire.frames)
+    session.begin(trial.prompts.long)
+    await session.heard(since=start)
+    if await connected.wire.link.close(trial.settings.exit_deadline) is None:
+        fail("an exit when its input ends", f"it ran on for {trial.settings.exit_deadline:g} s")
+
+
+def _common(one: str, other: str) -> str:
+    """Return how both begin, as far as they are the same."""
+    at = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    return one[:at] if at is not None else min(one, other, key=len)

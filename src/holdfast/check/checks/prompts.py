@@ -1,0 +1,345 @@
+"""Creating a session, prompting in it, and cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from holdfast.check.checks.registry import check
+from holdfast.check.outcomes import NotAdvertised, NotTested, Refused
+from holdfast.check.session import STOP_REASONS
+from holdfast.check.trial import fail
+from holdfast.check.wire import members, objects
+
+if TYPE_CHECKING:
+    from holdfast.check.session import Session, Turn
+    from holdfast.check.trial import Connected, Trial
+    from holdfast.check.wire import Json
+
+NO_SESSION = "holdfast-check-no-such-session"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC"
+
+
+def allows(params: dict[str, Json]) -> Json:
+    """Answer a permission request by its first option that allows."""
+    return chosen(params, "allow")
+
+
+def rejects(params: dict[str, Json]) -> Json:
+    """Answer a permission request by its first option that rejects."""
+    return chosen(params, "reject")
+
+
+def chosen(params: dict[str, Json], wanted: str) -> Json:
+    """Answer a permission request by its first option of a kind; cancel where there is none."""
+    for option in objects(params.get("options")):
+        if str(option.get("kind", "")).startswith(wanted):
+            return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
+    return {"outcome": {"outcome": "cancelled"}}
+
+
+ALLOWING = {"session/request_permission": allows}
+REJECTING = {"session/request_permission": rejects}
+
+
+@check("new")
+async def new(trial: Trial) -> None:
+    """Create sessions in two processes."""
+    ids: list[str] = []
+    for _ in range(2):
+        connected = await trial.connect()
+        ids += [(await connected.new()).id, (await connected.new()).id]
+    if len(set(ids)) != len(ids):
+        fail("four ids", ids)
+
+
+@check("new-relative-cwd")
+async def new_relative_cwd(trial: Trial) -> None:
+    """Name a directory that depends on where one stands."""
+    await _refused(trial, {"cwd": "some/where", "mcpServers": []}, None)
+
+
+@check("new-without-cwd")
+async def new_without_cwd(trial: Trial) -> None:
+    """Name no directory."""
+    await _refused(trial, {"mcpServers": []}, -32602)
+
+
+async def _refused(trial: Trial, params: dict[str, Json], code: int | None) -> None:
+    connected = await trial.connect()
+    try:
+        answer = await connected.wire.request("session/new", params)
+    except Refused as e:
+        if code is not None and e.code != code:
+            fail(str(code), e)
+        return
+    fail("an error", f"success: {answer}")
+
+
+@check("prompt-ends")
+async def prompt_ends(trial: Trial) -> None:
+    """Say something."""
+    turn = await (await (await trial.connect(ALLOWING)).new()).prompt(trial.prompts.talk)
+    if turn.stop_reason not in STOP_REASONS:
+        fail(f"one of {', '.join(sorted(STOP_REASONS))}", turn.stop_reason)
+
+
+@check("prompt-answers")
+async def prompt_answers(trial: Trial) -> None:
+    """Look for what the agent says."""
+    session = await (await trial.connect(ALLOWING)).new()
+    await session.prompt(trial.prompts.talk)
+    if not session.told().agent.strip():
+        fail("an answer as agent_message updates", f"{len(session.updates())} updates without one")
+
+
+@check("prompt-acknowledged")
+async def prompt_acknowledged(trial: Trial) -> None:
+    """Look for the message that the answer names."""
+    session = await (await trial.connect(ALLOWING)).new()
+    turn = await session.prompt(trial.prompts.talk)
+    if turn.message_id is None:
+        fail("a messageId in the answer to session/prompt", "none")
+    await session.wire.quiet(trial.quiet)
+    kinds = ("user_message", "user_message_chunk")
+    shown = [update.body.get("messageId") for update in session.updates() if update.body.get("sessionUpdate") in kinds]
+    if turn.message_id not in shown:
+        fail(f"a user_message with the id {turn.message_id}", shown)
+
+
+@check("prompt-states")
+async def prompt_states(trial: Trial) -> None:
+    """Look at the states of a turn."""
+    session = await (await trial.connect(ALLOWING)).new()
+    before = len(session.wire.frames)
+    await session.prompt(trial.prompts.talk)
+    states = [update.body.get("state") for update in session.updates(before) if "state" in update.body]
+    if "running" not in states or states[-1] != "idle":
+        fail("running, and idle at the end", states)
+
+
+@check("nothing-after-end")
+async def nothing_after_end(trial: Trial) -> None:
+    """Wait a while after the end."""
+    session = await (await trial.connect(ALLOWING)).new()
+    turn = await session.prompt(trial.prompts.talk)
+    await session.wire.quiet(trial.quiet)
+    late = [update.body.get("sessionUpdate") for update in session.updates(turn.ended_at)]
+    spoken = [kind for kind in late if str(kind).startswith(("agent_", "tool_call", "plan"))]
+    if spoken:
+        fail("no more of the turn after its end", spoken)
+
+
+@check("prompt-unknown-session")
+async def prompt_unknown_session(trial: Trial) -> None:
+    """Say something in a session that does not exist."""
+    connected = await trial.connect()
+    await connected.new()
+    prompt = [{"type": "text", "text": trial.prompts.talk}]
+    try:
+        answer = await connected.wire.request("session/prompt", {"sessionId": NO_SESSION, "prompt": prompt})
+    except Refused:
+        return
+    fail("an error", f"success: {answer}")
+
+
+@check("prompt-not-advertised")
+async def prompt_not_advertised(trial: Trial) -> None:
+    """Send an image to an agent that takes none."""
+    connected = await trial.connect(ALLOWING)
+    if connected.can("image"):
+        raise NotAdvertised("the agent takes images, so there is nothing to refuse")
+    session = await connected.new()
+    try:
+        await session.prompt(trial.prompts.talk, {"type": "image", "mimeType": "image/png", "data": PIXEL})
+    except Refused:
+        return
+    fail("an error", "success")
+
+
+@check("message-ids")
+async def message_ids(trial: Trial) -> None:
+    """Look whether pieces say to which message they belong."""
+    session = await (await trial.connect(ALLOWING)).new()
+    turn = await session.prompt(trial.prompts.talk)
+    nameless = [
+        update for update in turn.updates
+        if update.get("sessionUpdate") == "agent_message_chunk" and not isinstance(update.get("messageId"), str)
+    ]  # fmt: skip
+    if nameless:
+        fail("a messageId in every agent_message_chunk", f"{len(nameless)} without one")
+
+
+@check("two-prompts")
+async def two_prompts(trial: Trial) -> None:
+    """Send two prompts at once."""
+    session = await (await trial.connect(ALLOWING)).new()
+    wire = session.wire
+    first, second = session.begin(trial.prompts.talk), session.begin(trial.prompts.talk)
+    for prompt in (first, second):
+        await wire.result(prompt, "session/prompt")
+    if trial.version == 2:
+        await _idles(trial, session, 2)
+
+
+async def _idles(trial: Trial, session: Session, count: int) -> None:
+    def idles() -> int:
+        return sum(update.body.get("state") == "idle" and "stopReason" in update.body for update in session.updates())
+
+    if not await session.wire.until(lambda: idles() >= count, trial.settings.deadline):
+        fail(f"{count} turns that end", idles())
+
+
+# Cancelling
+
+
+async def cancelled_turn(trial: Trial, session: Session) -> Turn:
+    """Let the agent talk for long, cancel, and return the turn."""
+    start = len(session.wire.frames)
+    prompt = session.begin(trial.prompts.long)
+    if not await session.heard(since=start) or session.wire.ended:
+        raise NotTested("the agent said nothing that could be cancelled; see --prompt-long")
+    session.cancel()
+    return await session.end_of(prompt, start)
+
+
+@check("cancel")
+async def cancel(trial: Trial) -> None:
+    """Cancel a turn."""
+    session = await (await trial.connect(ALLOWING)).new()
+    turn = await cancelled_turn(trial, session)
+    if turn.stop_reason != "cancelled":
+        fail("the stop reason cancelled", turn.stop_reason)
+
+
+@check("cancel-idle")
+async def cancel_idle(trial: Trial) -> None:
+    """Cancel nothing, then say something."""
+    session = await (await trial.connect(ALLOWING)).new()
+    session.cancel()
+    turn = await session.prompt(trial.prompts.talk)
+    if turn.stop_reason == "cancelled":
+        fail("a turn that is not cancelled", "one that is")
+
+
+@check("usable-after-cancel")
+async def usable_after_cancel(trial: Trial) -> None:
+    """Go on after a cancelled turn."""
+    session = await (await trial.connect(ALLOWING)).new()
+    await cancelled_turn(trial, session)
+    turn = await session.prompt(trial.prompts.talk)
+    if turn.stop_reason == "cancelled":
+        fail("a turn that is not cancelled", "one that is")
+
+
+# Tools and permissions
+
+
+async def turn_with_tool(trial: Trial, connected: Connected) -> Session:
+    """Let the agent use a tool; return the session."""
+    session = await connected.new()
+    await session.prompt(trial.prompts.tool)
+    if not session.told().calls:
+        raise NotTested("the agent used no tool; see --prompt-tool")
+    return session
+
+
+@check("tool-call-announced")
+async def tool_call_announced(trial: Trial) -> None:
+    """Look at how tool calls begin."""
+    session = await turn_with_tool(trial, await trial.connect(ALLOWING))
+    seen: set[Any] = set()
+    for update in session.updates():
+        if update.body.get("sessionUpdate") not in ("tool_call", "tool_call_update"):
+            continue
+        id_ = update.body.get("toolCallId")
+        if id_ not in seen and not isinstance(update.body.get("title"), str):
+            fail("a title where a tool call begins", update.body)
+        seen.add(id_)
+
+
+@check("tool-call-closed")
+async def tool_call_closed(trial: Trial) -> None:
+    """Look for tool calls that were left open."""
+    session = await turn_with_tool(trial, await trial.connect(ALLOWING))
+    left = [call for call in session.told().calls if not call.is_closed]
+    if left:
+        fail("every tool call completed or failed", f"{left[0].title} is {left[0].status}")
+
+
+async def _asked(trial: Trial, answerers: dict[str, Any]) -> tuple[Session, dict[str, Json]]:
+    """Let the agent ask for permission; return the session and the question."""
+    session = await (await trial.connect(answerers)).new()
+    await session.prompt(trial.prompts.ask)
+    asked = _questions(session)
+    if not asked:
+        raise NotTested("the agent asked for no permission; see --prompt-ask")
+    return session, asked[0]
+
+
+def _questions(session: Session) -> list[dict[str, Json]]:
+    """Return the permission requests of the agent."""
+    return [params for method, params in session.wire.asked if method == "session/request_permission"]
+
+
+def _call(asked: dict[str, Json]) -> dict[str, Json]:
+    """Return the tool call that a question is about: version 2 puts it into a subject."""
+    return members(asked.get("toolCall") or members(asked.get("subject")).get("toolCall"))
+
+
+@check("permission-options")
+async def permission_options(trial: Trial) -> None:
+    """Look at what the user is offered."""
+    _, asked = await _asked(trial, REJECTING)
+    kinds = [option.get("kind") for option in objects(asked.get("options"))]
+    if not any(str(kind).startswith("reject") for kind in kinds):
+        fail("an option that rejects", kinds)
+
+
+@check("permission-call")
+async def permission_call(trial: Trial) -> None:
+    """Look at what the user is told: a client guesses where the kind is missing."""
+    _, asked = await _asked(trial, REJECTING)
+    call = _call(asked)
+    missing = [name for name in ("kind", "title") if not isinstance(call.get(name), str)]
+    if missing:
+        fail("the kind and the title of the tool call", f"no {' and no '.join(missing)}")
+
+
+@check("permission-rejected")
+async def permission_rejected(trial: Trial) -> None:
+    """Reject, and look whether it was done all the same: the call failed, and no file came to be."""
+    session, asked = await _asked(trial, REJECTING)
+    asked_for = _call(asked).get("toolCallId")
+    done = [call for call in session.told().calls if call.id == asked_for and call.status == "completed"]
+    if done:
+        fail("a tool call that failed", f"{done[0].title} was completed")
+    if "pebble.txt" in trial.files():
+        fail("nothing done", "pebble.txt was made")
+
+
+@check("permission-cancelled")
+async def permission_cancelled(trial: Trial) -> None:
+    """Cancel the turn while the question is open, as an editor does."""
+    answered = asyncio.Event()
+
+    async def wait(_params: dict[str, Json]) -> Json:
+        await answered.wait()
+        return {"outcome": {"outcome": "cancelled"}}
+
+    session = await (await trial.connect({"session/request_permission": wait})).new()
+    wire, start = session.wire, len(session.wire.frames)
+    prompt = session.begin(trial.prompts.ask)
+
+    def decided() -> bool:
+        idle = any(update.body.get("stopReason") for update in session.updates(start))
+        return bool(_questions(session)) or idle or (trial.version == 1 and prompt.done())
+
+    await wire.until(decided, trial.settings.deadline)
+    if not _questions(session):
+        raise NotTested("the agent asked for no permission; see --prompt-ask")
+    session.cancel()
+    answered.set()
+    turn = await session.end_of(prompt, start)
+    if turn.stop_reason != "cancelled":
+        fail("the stop reason cancelled", turn.stop_reason)

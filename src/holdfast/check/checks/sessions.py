@@ -1,0 +1,295 @@
+"""Finding, changing, forking and ending sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.check.checks.prompts import ALLOWING
+from holdfast.check.checks.registry import check
+from holdfast.check.checks.restoring import left, loaded
+from holdfast.check.outcomes import NotAdvertised, NotTested, Refused
+from holdfast.check.trial import fail
+from holdfast.check.wire import members, objects
+
+if TYPE_CHECKING:
+    from holdfast.check.session import Session
+    from holdfast.check.trial import Connected, Trial
+    from holdfast.check.wire import Json
+
+
+# Listing
+
+
+@check("list")
+async def list_(trial: Trial) -> None:
+    """Look for a session in the list."""
+    connected, session = await _talked(trial, "list")
+    rows = [row for row in await connected.listed() if row.get("sessionId") == session.id]
+    if not rows:
+        fail(f"the session {session.id} in the list", "it is not there")
+    if not _same_directory(rows[0].get("cwd"), trial.cwd):
+        fail(f"its directory {trial.cwd}", rows[0].get("cwd"))
+
+
+@check("list-cwd")
+async def list_cwd(trial: Trial) -> None:
+    """Ask for the sessions of a directory."""
+    connected, session = await _talked(trial, "list")
+    rows = await connected.listed(cwd=trial.cwd)
+    elsewhere = [row.get("cwd") for row in rows if not _same_directory(row.get("cwd"), trial.cwd)]
+    if elsewhere:
+        fail(f"sessions of {trial.cwd} only", elsewhere[0])
+    if not any(row.get("sessionId") == session.id for row in rows):
+        fail(f"the session {session.id} in the list of its directory", "it is not there")
+    others = await connected.listed(cwd=str(Path(trial.cwd) / "elsewhere"))
+    if any(row.get("sessionId") == session.id for row in others):
+        fail("no session of another directory", "it is listed there")
+
+
+@check("list-newest-first")
+async def list_newest_first(trial: Trial) -> None:
+    """Use two sessions one after the other, then the first again."""
+    connected, first = await _talked(trial, "list")
+    second = await connected.new()
+    await second.prompt(trial.prompts.talk)
+    await first.prompt(trial.prompts.talk)
+    ids = [row.get("sessionId") for row in await connected.listed() if row.get("sessionId") in (first.id, second.id)]
+    if ids != [first.id, second.id]:
+        fail("the session that was used last first", "the other one is before it")
+
+
+@check("list-pages")
+async def list_pages(trial: Trial) -> None:
+    """Follow the cursors."""
+    connected, session = await _talked(trial, "list")
+    ids = [str(row.get("sessionId")) for row in await connected.listed()]
+    if len(set(ids)) != len(ids):
+        fail("every session once", next(id_ for id_ in ids if ids.count(id_) > 1) + " twice")
+    if session.id not in ids:
+        fail(f"the session {session.id} on some page", "it is on none")
+
+
+@check("list-bad-cursor")
+async def list_bad_cursor(trial: Trial) -> None:
+    """Use a cursor that nobody gave out."""
+    connected, _ = await _talked(trial, "list")
+    try:
+        await connected.wire.request("session/list", {"cursor": "holdfast-check-no-such-cursor"})
+    except Refused:
+        return
+    fail("an error", "a page")
+
+
+@check("list-title")
+async def list_title(trial: Trial) -> None:
+    """Look for a title."""
+    connected, session = await _talked(trial, "list")
+    rows = [row for row in await connected.listed() if row.get("sessionId") == session.id]
+    if not rows or not rows[0].get("title"):
+        fail("a title", "none")
+
+
+def _same_directory(one: object, other: str) -> bool:
+    return isinstance(one, str) and Path(one).resolve() == Path(other)
+
+
+async def _talked(trial: Trial, ability: str) -> tuple[Connected, Session]:
+    connected = await trial.connect(ALLOWING)
+    connected.need(ability)
+    session = await connected.new()
+    await session.prompt(trial.prompts.talk)
+    return connected, session
+
+
+# Options
+
+
+class _Choice:
+    """An option of a session and a value that it does not have."""
+
+    def __init__(self, session: Session) -> None:
+        for option in session.options():
+            values = list(_values(option))
+            others = [value for value in values if value != option.get("currentValue")]
+            if others:
+                self.id = str(option.get("id") or option.get("configId"))
+                self.value = others[-1]
+                return
+        raise NotAdvertised("the agent has no option with two values")
+
+
+def _values(option: dict[str, Json]) -> list[str]:
+    found: list[str] = []
+    for entry in objects(option.get("options")):
+        found += [str(inner["value"]) for inner in (entry, *objects(entry.get("options"))) if "value" in inner]
+    return found
+
+
+def _value_of(options: object, option_id: str) -> object:
+    named = (row for row in objects(options) if option_id in (row.get("id"), row.get("configId")))
+    return next((row.get("currentValue") for row in named), None)
+
+
+@check("options")
+async def options(trial: Trial) -> None:
+    """Set an option."""
+    session = await (await trial.connect(ALLOWING)).new()
+    choice = _Choice(session)
+    answer = await session.set_option(choice.id, choice.value)
+    value = _value_of(members(answer).get("configOptions"), choice.id)
+    if value != choice.value:
+        fail(f"{choice.id} to be {choice.value} in the answer", value)
+
+
+@check("options-unknown")
+async def options_unknown(trial: Trial) -> None:
+    """Set what is not offered."""
+    session = await (await trial.connect(ALLOWING)).new()
+    choice = _Choice(session)
+    for option_id, value in ((choice.id, "holdfast-check-no-such-value"), ("holdfast-check-no-such-option", "x")):
+        try:
+            await session.set_option(option_id, value)
+        except Refused:
+            continue
+        fail("an error", f"success for {option_id} = {value}")
+
+
+@check("options-restored")
+async def options_restored(trial: Trial) -> None:
+    """Set an option, end the process, load in another."""
+    connected = await trial.connect(ALLOWING)
+    connected.need("load")
+    session = await connected.new()
+    choice = _Choice(session)
+    await session.prompt(trial.prompts.talk)
+    await session.set_option(choice.id, choice.value)
+    await session.wire.link.close(trial.settings.deadline)
+    again, _ = await loaded(trial, session.id)
+    value = _value_of(again.options(), choice.id)
+    if value != choice.value:
+        fail(f"{choice.id} to be {choice.value} after the load", value)
+
+
+# Forking
+
+
+@check("fork")
+async def fork(trial: Trial) -> None:
+    """Fork a session."""
+    connected, session = await _talked(trial, "fork")
+    forked = await connected.fork(session.id)
+    if forked.id == session.id:
+        fail("a new id", "the same")
+
+
+async def _forked(trial: Trial) -> tuple[Session, Session]:
+    connected, session = await _talked(trial, "fork")
+    connected.need("load")
+    forked = await connected.fork(session.id)
+    return session, forked
+
+
+@check("fork-history")
+async def fork_history(trial: Trial) -> None:
+    """Look whether a fork begins with the past."""
+    session, forked = await _forked(trial)
+    await forked.prompt(trial.prompts.talk + " in the fork")
+    await session.wire.link.close(trial.settings.deadline)
+    again, _ = await loaded(trial, forked.id)
+    users = again.told().user
+    if not users or trial.prompts.talk not in users[0] or "in the fork" in users[0]:
+        fail(f"{trial.prompts.talk!r} as the first user message of the fork", users)
+
+
+@check("fork-isolated")
+async def fork_isolated(trial: Trial) -> None:
+    """Talk in the fork, and look into the other."""
+    session, forked = await _forked(trial)
+    await forked.prompt(trial.prompts.talk + " in the fork")
+    await session.wire.link.close(trial.settings.deadline)
+    again, _ = await loaded(trial, session.id)
+    if any("in the fork" in text for text in again.told().user):
+        fail("nothing of the fork in the session it was made of", again.told().user)
+
+
+@check("fork-own-id")
+async def fork_own_id(trial: Trial) -> None:
+    """Talk in the fork, and look under which id the answer comes."""
+    connected, session = await _talked(trial, "fork")
+    forked = await connected.fork(session.id)
+    await forked.wire.quiet(trial.quiet)
+    before = len(forked.wire.frames)
+    await forked.prompt(trial.prompts.talk)
+    await forked.wire.quiet(trial.quiet)
+    kinds = [update.body.get("sessionUpdate") for update in session.updates(before)]
+    if any(str(kind).startswith("agent_") for kind in kinds):
+        fail("the answer under the fork's id", "it came under the parent's")
+
+
+# Ending
+
+
+@check("close")
+async def close(trial: Trial) -> None:
+    """Close a session, and load it again."""
+    connected, session = await _talked(trial, "close")
+    connected.need("load")
+    await connected.wire.request("session/close", {"sessionId": session.id})
+    again = await connected.load(session.id)
+    await again.wire.quiet(trial.quiet)
+
+
+@check("close-quiet")
+async def close_quiet(trial: Trial) -> None:
+    """Close a session in the middle of a turn."""
+    connected = await trial.connect(ALLOWING)
+    connected.need("close")
+    session = await connected.new()
+    start = len(session.wire.frames)
+    prompt = session.begin(trial.prompts.long)
+    if not await session.heard(since=start):
+        raise NotTested("the agent said nothing; see --prompt-long")
+    await connected.wire.request("session/close", {"sessionId": session.id})
+    closed = len(session.wire.frames)
+    await session.wire.quiet(trial.quiet)
+    late = session.pieces(closed)
+    if late:
+        fail("nothing more after the answer to session/close", f"{late} pieces of the answer")
+    if not prompt.done():
+        fail("an answer to the prompt that was closed", "none")
+
+
+@check("delete")
+async def delete(trial: Trial) -> None:
+    """Delete a session, and look for it."""
+    connected, session = await _talked(trial, "delete")
+    await connected.wire.request("session/delete", {"sessionId": session.id})
+    if connected.can("list") and any(row.get("sessionId") == session.id for row in await connected.listed()):
+        fail("a list without the deleted session", "it is there")
+    if connected.can("load"):
+        try:
+            await connected.load(session.id)
+        except Refused:
+            return
+        fail("an error from session/load", "success")
+
+
+@check("delete-twice")
+async def delete_twice(trial: Trial) -> None:
+    """Delete a session twice."""
+    connected, session = await _talked(trial, "delete")
+    for _ in range(2):
+        await connected.wire.request("session/delete", {"sessionId": session.id})
+
+
+@check("id-not-reused")
+async def id_not_reused(trial: Trial) -> None:
+    """Delete a session, and create more."""
+    connected, session = await _talked(trial, "delete")
+    await connected.wire.request("session/delete", {"sessionId": session.id})
+    ids = [(await connected.new()).id for _ in range(3)]
+    await connected.wire.link.close(trial.settings.deadline)
+    ids.append((await left(trial)).id)
+    if session.id in ids:
+        fail("new ids", f"{session.id} again")

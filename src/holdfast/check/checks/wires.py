@@ -1,0 +1,225 @@
+"""Connecting, and what holds for everything an agent sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from holdfast.check.checks.registry import check, observation
+from holdfast.check.outcomes import NotTested, Refused
+from holdfast.check.schemas import MessageReader
+from holdfast.check.trial import fail, initialize_params
+from holdfast.check.wire import members
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.check.settings import CheckSettings
+    from holdfast.check.trial import Trial
+    from holdfast.check.wire import Wire
+
+NOBODY_KNOWS = 65_000
+
+
+@check("initialize")
+async def initialize(trial: Trial) -> None:
+    """Say hello."""
+    wire = await trial.start()
+    answer = await wire.request("initialize", initialize_params(trial.version))
+    match answer:
+        case {"protocolVersion": int()}:
+            return
+        case _:
+            fail("an object with a protocolVersion", answer)
+
+
+@check("version-asked")
+async def version_asked(trial: Trial) -> None:
+    """Ask for the version that the agent is known to speak."""
+    wire = await trial.start()
+    answer = await wire.request("initialize", initialize_params(trial.version))
+    if answer.get("protocolVersion") != trial.version:
+        fail(f"protocolVersion {trial.version}", answer.get("protocolVersion"))
+
+
+@check("version-unknown")
+async def version_unknown(trial: Trial) -> None:
+    """Ask for a version that nobody speaks: the answer names one of those there are, or refuses by naming them."""
+    wire = await trial.start()
+    try:
+        answer = await wire.request("initialize", {**initialize_params(trial.version), "protocolVersion": NOBODY_KNOWS})
+    except Refused as e:
+        if e.code != -32022:
+            fail("a version, or -32022", e)
+        return
+    if answer.get("protocolVersion") not in (1, 2):
+        fail("a version that exists", answer.get("protocolVersion"))
+
+
+@check("version-body")
+async def version_body(trial: Trial) -> None:
+    """Look whether an answer of version 2 is one."""
+    wire = await trial.start()
+    answer: dict[str, Any] = await wire.request("initialize", initialize_params(2))
+    if "info" not in answer and "capabilities" not in answer:
+        fail("the members info and capabilities", sorted(answer))
+
+
+@check("named")
+async def named(trial: Trial) -> None:
+    """Look for a name."""
+    wire = await trial.start()
+    answer: dict[str, Any] = await wire.request("initialize", initialize_params(trial.version))
+    match answer.get("agentInfo" if trial.version == 1 else "info"):
+        case {"name": str(name), "version": str()} if name:
+            return
+        case other:
+            fail("a name and a version", other)
+
+
+@check("initialize-twice")
+async def initialize_twice(trial: Trial) -> None:
+    """Say hello twice."""
+    connected = await trial.connect()
+    await connected.wire.request("initialize", initialize_params(trial.version))
+
+
+@check("before-initialize")
+async def before_initialize(trial: Trial) -> None:
+    """Ask for something else first."""
+    wire = await trial.start()
+    try:
+        await wire.request("session/new", {"cwd": trial.cwd, "mcpServers": []})
+    except Refused:
+        return
+    fail("an error", "a session, without initialize")
+
+
+@check("pipelined")
+async def pipelined(trial: Trial) -> None:
+    """Send two requests in one write."""
+    wire = await trial.start()
+    first = {"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": initialize_params(trial.version)}
+    second: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": "b",
+        "method": "session/new",
+        "params": {"cwd": trial.cwd, "mcpServers": []},
+    }
+    wire.send(json.dumps(first).encode() + b"\n" + json.dumps(second).encode())
+
+    def order() -> list[str]:
+        values = [members(frame.value) for frame in wire.received()]
+        return [f"{value['id']}{' refused' * ('error' in value)}" for value in values if value.get("id") in ("a", "b")]
+
+    await wire.until(lambda: len(order()) >= 2 or wire.ended, trial.settings.deadline)
+    if order() != ["a", "b"]:
+        fail("a and b answered, in order", order())
+
+
+# Methods and ids
+
+
+@check("unknown-method")
+async def unknown_method(trial: Trial) -> None:
+    """Ask for a method there is not."""
+    await _expect_unknown(trial, "holdfast/no_such_method")
+
+
+@check("extension-method")
+async def extension_method(trial: Trial) -> None:
+    """Ask for an extension there is not."""
+    await _expect_unknown(trial, "_holdfast/no_such_extension")
+
+
+async def _expect_unknown(trial: Trial, method: str) -> None:
+    connected = await trial.connect()
+    try:
+        answer = await connected.wire.request(method, {})
+    except Refused as e:
+        if e.code != -32601:
+            fail("-32601", e)
+        return
+    fail("-32601", f"success: {answer}")
+
+
+@check("unknown-notification")
+async def unknown_notification(trial: Trial) -> None:
+    """Send notifications that nobody knows; no answer may come, and the next request is served."""
+    connected = await trial.connect()
+    wire = connected.wire
+    before = len(wire.frames)
+    wire.notify("holdfast/no_such_notification", {})
+    wire.notify("_holdfast/no_such_notification", {"x": 1})
+    await connected.new()
+    answers = [members(frame.value) for frame in wire.frames[before:] if not frame.sent]
+    errors = [answer for answer in answers if "error" in answer]
+    if errors:
+        fail("no answer to a notification", errors[0])
+
+
+@check("ids-unchanged")
+async def ids_unchanged(trial: Trial) -> None:
+    """Use ids of every kind."""
+    connected = await trial.connect()
+    wire = connected.wire
+    for id_ in (0, "a string", "", (1 << 53) - 1, (1 << 62) + 1, "Ünïcode ✓"):
+        future = wire.begin("holdfast/no_such_method", {}, id_)
+        done, _ = await asyncio.wait({future}, timeout=trial.settings.deadline)
+        if not done:
+            fail(f"an answer with the id {id_!r}", "none")
+
+
+# What holds for everything that is sent
+
+
+@observation("frames-valid")
+def frames_valid(wires: Sequence[Wire], settings: CheckSettings, version: int) -> None:
+    """Read every frame by the official schema."""
+    if settings.schemas is None:
+        raise NotTested("the official schemas are not installed: pip install 'holdfast[check]'")
+    faults: list[str] = []
+    for wire in wires:
+        reader = MessageReader(settings.schemas, version, "agent")
+        for frame in wire.frames:
+            if faults:
+                break
+            faults += reader.faults(frame.value, sent_by="client" if frame.sent else "agent")
+    if faults:
+        fail("frames that are valid", faults[0])
+
+
+@observation("only-frames")
+def only_frames(wires: Sequence[Wire], _settings: CheckSettings, _version: int) -> None:
+    """Look for lines that are no message."""
+    for wire in wires:
+        for frame in wire.received():
+            if frame.value is None or not isinstance(frame.value, dict | list):
+                fail("JSON-RPC messages on stdout", frame.line[:200].decode(errors="replace"))
+
+
+@observation("answered-once")
+def answered_once(wires: Sequence[Wire], _settings: CheckSettings, _version: int) -> None:
+    """Count the answers to each request."""
+    for wire in wires:
+        for key, count in wire.answers.items():
+            if count > 1 and key != "null":
+                fail("one answer to each request", f"{count} answers to the request with the id {key}")
+
+
+@observation("named-first")
+def named_first(wires: Sequence[Wire], _settings: CheckSettings, _version: int) -> None:
+    """Look for updates of sessions that no answer had named yet."""
+    for wire in wires:
+        named: set[str] = set()
+        for frame in wire.frames:
+            message = members(frame.value)
+            holder = members(message.get("params") if "method" in message else message.get("result"))
+            session_id = holder.get("sessionId")
+            if not isinstance(session_id, str):
+                continue
+            if not frame.sent and message.get("method") == "session/update" and session_id not in named:
+                kind = members(holder.get("update")).get("sessionUpdate")
+                fail("nothing about a session before the answer that names it", f"{kind} for {session_id}")
+            named.add(session_id)

@@ -1,0 +1,154 @@
+"""What came out: values, the verdict they amount to, and the JSON they are written as."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.check.requirements import BY_ID, Requirement, Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_ADVERTISED = "not advertised"
+    NOT_TESTED = "not tested"
+
+
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one requirement fared in one version."""
+
+    id: str
+    version: int
+    outcome: Outcome
+    expected: str = ""
+    seen: str = ""
+    """What was seen instead, or why it was not tested."""
+    frames: tuple[str, ...] = ()
+    """The last frames of the conversation, ``→`` sent and ``←`` received."""
+    stderr: str = ""
+    seconds: float = 0.0
+
+    @property
+    def requirement(self) -> Requirement:
+        """The rule."""
+        return BY_ID[self.id]
+
+    @property
+    def key(self) -> str:
+        """The name it has in a baseline."""
+        return f"v{self.version}/{self.id}"
+
+    @property
+    def counts_against(self) -> bool:
+        """Whether an agent with this result is not conformant, or does not keep a promise."""
+        match self.requirement.tier:
+            case Tier.ADVISED:
+                return False
+            case Tier.MANDATORY:
+                return self.outcome in (Outcome.FAILED, Outcome.NOT_TESTED)
+            case _:
+                return self.outcome is Outcome.FAILED
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All results of one agent."""
+
+    target: str
+    agent: str
+    """What the agent calls itself, with its version."""
+    profiles: tuple[str, ...]
+    schemas: str
+    """Where the schemas came from; empty if there were none."""
+    holdfast: str
+    results: tuple[Result, ...]
+
+    @property
+    def conformant(self) -> bool:
+        """Whether everything mandatory passed, and everything that is advertised works. A dead agent is not."""
+        rows = [result for result in self.results if result.requirement.tier is not Tier.PROMISE]
+        return bool(rows) and not any(result.counts_against for result in rows)
+
+    @property
+    def keeps_promises(self) -> bool:
+        """Whether some promise was seen kept, and none broken."""
+        outcomes = {result.outcome for result in self.results if result.requirement.tier is Tier.PROMISE}
+        return Outcome.PASSED in outcomes and Outcome.FAILED not in outcomes
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how many ended this way."""
+        return sum(result.outcome is outcome for result in self.results)
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """How many passed, of those that count: what is not advertised does not, what was not tested does."""
+        rows = [row for row in self.results if row.outcome is not Outcome.NOT_ADVERTISED]
+        return sum(row.outcome is Outcome.PASSED for row in rows), len(rows)
+
+    def failures(self) -> list[Result]:
+        """Return what counts against the agent."""
+        return [result for result in self.results if result.counts_against]
+
+
+def to_json(report: Report) -> bytes:
+    """Return a report as JSON, with the texts of the requirements in it."""
+    value: dict[str, Any] = msgspec.to_builtins(report)
+    value["conformant"] = report.conformant
+    value["keepsPromises"] = report.keeps_promises
+    for row, result in zip(value["results"], report.results, strict=True):
+        rule = result.requirement
+        row |= {"profile": rule.profile, "tier": str(rule.tier), "text": rule.text, "source": rule.source}
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def from_json(data: bytes) -> Report:
+    """Read a report again. Results of requirements that no longer exist are left out."""
+    report = msgspec.json.decode(data, type=Report)
+    return msgspec.structs.replace(report, results=tuple(row for row in report.results if row.id in BY_ID))
+
+
+# For CI: a list of what is known to fail
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """What is known to fail, by `Result.key`."""
+
+    known: frozenset[str]
+
+    def compare(self, results: Iterable[Result]) -> BaselineDifference:
+        """Return what fails and is not known, and what is known and does not fail."""
+        rows: Sequence[Result] = list(results)
+        failing = {row.key for row in rows if row.counts_against}
+        checked = {row.key for row in rows}
+        return BaselineDifference(sorted(failing - self.known), sorted((self.known & checked) - failing))
+
+
+class BaselineDifference(msgspec.Struct, frozen=True):
+    """What differs from a baseline."""
+
+    new: list[str]
+    """Failures that it does not name."""
+    stale: list[str]
+    """What it names and what passes now: take the line out."""
+
+
+def read_baseline(data: bytes) -> Baseline:
+    """Read a baseline: TOML with ``known = ["v1/load-ids", …]``, or a table with reasons, ``[known]``."""
+    value = msgspec.toml.decode(data, type=dict[str, Any])
+    return Baseline(frozenset(value.get("known", ())))
+
+
+def baseline_of(report: Report) -> str:
+    """Return a baseline that names every failure of a report, with what was seen as a reason."""
+    lines = ["# What is known to fail. A line that no longer does fails the check: take it out.", "[known]"]
+    for row in report.failures():
+        reason = (row.seen or row.expected).replace("\\", "\\\\").replace('"', "'").replace("\n", " ")[:120]
+        lines.append(f'"{row.key}" = "{reason}"')
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,201 @@
+"""A session as a script uses it: prompts with their turns, and the history that its updates make, in either version."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from holdfast.check.outcomes import CheckFailed, NoAnswer
+from holdfast.check.wire import members
+from holdfast.errors import HoldfastError
+from holdfast.model import FINAL_STATUSES, History
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+
+    from holdfast.check.wire import Json, Update, Wire
+    from holdfast.client.dialect import Dialect
+    from holdfast.model import Entry
+
+STOP_REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
+
+
+class Turn(NamedTuple):
+    """A turn that has ended."""
+
+    stop_reason: str | None
+    updates: list[dict[str, Json]]
+    ended_at: int
+    """The place of its end among all frames."""
+    message_id: str | None = None
+    """The id of the prompt's message, in version 2."""
+
+
+class Call(NamedTuple):
+    """A tool call, as far as one can expect it to be the same in a replay."""
+
+    id: str
+    title: str
+    status: str
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        return self.status in FINAL_STATUSES
+
+
+class Told(NamedTuple):
+    """What a history tells: user messages, what the agent said, and tool calls."""
+
+    user: tuple[str, ...]
+    agent: str
+    calls: tuple[Call, ...]
+
+
+class Session:
+    """One session on one wire."""
+
+    def __init__(self, wire: Wire, dialect: Dialect, session_id: str, roots: dict[str, Json], answer: Json) -> None:
+        self.wire = wire
+        self.id = session_id
+        self.roots = roots
+        self.answer = members(answer)
+        """What opened it: the result of session/new, load, resume or fork."""
+        self._dialect = dialect
+        self._version = dialect.agent.version
+        self._prompts: list[tuple[int, list[dict[str, Json]]]] = []
+
+    # Prompting
+
+    def begin(self, text: str, *blocks: dict[str, Json]) -> asyncio.Future[dict[str, Json]]:
+        """Send a prompt."""
+        prompt = [{"type": "text", "text": text}, *blocks]
+        self._prompts.append((len(self.wire.frames), prompt))
+        return self.wire.begin("session/prompt", {"sessionId": self.id, "prompt": prompt})
+
+    async def prompt(self, text: str, *blocks: dict[str, Json]) -> Turn:
+        """Send a prompt and wait for the end of its turn.
+
+        Raises `Refused`, `NoAnswer` or `AgentGone`.
+        """
+        start = len(self.wire.frames)
+        return await self.end_of(self.begin(text, *blocks), start)
+
+    async def end_of(self, prompt: asyncio.Future[dict[str, Json]], start: int) -> Turn:
+        """Wait for the end of the turn of a prompt that was sent when there were `start` frames."""
+        result = await self.wire.result(prompt, "session/prompt")
+        answer = members(result)
+        if self._version == 1:
+            end, reason = len(self.wire.frames), answer.get("stopReason")
+        else:
+            end, reason = await self._idle(start, self.wire.deadline)
+        said = [update.body for update in self.updates(start) if update.at <= end]
+        message_id = answer.get("messageId")
+        return Turn(_text(reason), said, end, message_id if isinstance(message_id, str) else None)
+
+    async def _idle(self, start: int, within: float) -> tuple[int, object]:
+        """Wait for the idle state that ends a turn of version 2; return its place and its stop reason."""
+
+        def found() -> Update | None:
+            worked = False
+            for update in self.updates(start):
+                if update.body.get("sessionUpdate") != "state_update":
+                    worked = worked or str(update.body.get("sessionUpdate")).startswith(("agent_", "tool_", "user_"))
+                elif update.body.get("state") != "idle":
+                    worked = True
+                elif worked or update.body.get("stopReason") is not None:
+                    return update
+            return None
+
+        await self.wire.until(lambda: found() is not None or self.wire.ended, within)
+        if (idle := found()) is None:
+            raise NoAnswer(f"the turn was not told to be idle within {within:g} s")
+        return idle.at, idle.body.get("stopReason")
+
+    def cancel(self) -> None:
+        """Cancel what runs."""
+        self.wire.notify("session/cancel", {"sessionId": self.id})
+
+    async def heard(self, pieces: int = 1, *, since: int = 0) -> bool:
+        """Wait until the agent has said so many pieces; return whether it has."""
+        return await self.wire.until(lambda: self.pieces(since) >= pieces or self.wire.ended, self.wire.deadline)
+
+    def pieces(self, since: int = 0) -> int:
+        """Return in how many pieces the agent has said something."""
+        kinds = ("agent_message_chunk", "agent_message")
+        return sum(update.body.get("sessionUpdate") in kinds for update in self.updates(since))
+
+    # What was said
+
+    def updates(self, since: int = 0) -> list[Update]:
+        """Return the updates of this session that came after so many frames."""
+        return [update for update in self.wire.updates if update.session_id == self.id and update.at > since]
+
+    def told(self, since: int = 0, until: int | None = None) -> Told:
+        """Fold what came after so many frames into what it tells.
+
+        Raises `CheckFailed` for an update that makes no sense.
+        """
+        lifting = self._dialect.lifting()
+        history = History()
+        prompts = [prompt for prompt in self._prompts if prompt[0] >= since]
+        for update in self.updates(since):
+            if until is not None and update.at > until:
+                break
+            while prompts and prompts[0][0] < update.at:
+                _apply(history, lifting.lift_prompt(prompts.pop(0)[1]))
+            try:
+                _apply(history, lifting.lift(json.dumps(update.body).encode()))
+            except HoldfastError as e:
+                raise CheckFailed("updates that make sense", f"{_brief(update.body)}: {e}") from None
+        for _, blocks in prompts:
+            _apply(history, lifting.lift_prompt(blocks))
+        return _told(list(history))
+
+    # Options
+
+    def options(self) -> list[dict[str, Json]]:
+        """Return the options that can be set, as the answer that opened it and later updates have them."""
+        found = self.answer.get("configOptions")
+        for update in self.updates():
+            if update.body.get("sessionUpdate") == "config_option_update":
+                found = update.body.get("configOptions", found)
+        listed = cast("list[Json]", found) if isinstance(found, list) else []
+        return [members(option) for option in listed]
+
+    async def set_option(self, option_id: str, value: str | bool) -> Json:  # noqa: FBT001
+        """Set an option; return the answer."""
+        method, params = self._dialect.lifting().option_request(option_id, value)
+        return await self.wire.request(method, {"sessionId": self.id, **params})
+
+
+def _told(entries: Sequence[Entry]) -> Told:
+    user: list[str] = []
+    said: list[str] = []
+    calls: list[Call] = []
+    for entry in entries:
+        match entry.entity:
+            case "user_message":
+                user.append(entry.text().strip())
+            case "agent_message":
+                said.append(entry.text())
+            case "tool_call_update":
+                title, status = entry.members.get("title"), entry.members.get("status")
+                calls.append(Call(entry.key, str(title), str(status)))
+            case _:
+                pass
+    return Told(tuple(user), "".join(said), tuple(calls))
+
+
+def _apply(history: History, events: Sequence[Any]) -> None:
+    for event in events:
+        history.apply(event)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _brief(body: dict[str, Json]) -> str:
+    return json.dumps(body, ensure_ascii=False)[:300]

@@ -1,0 +1,43 @@
+"""What a run of the check is told: which agent, how it is made to talk, and how long to wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.check.schemas import Schemas
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """What is said to an agent to make it do something. The defaults are understood by the scripted model server."""
+
+    talk: str = "Say a sentence. model:say Pebbles are small stones."
+    """It answers with some words."""
+    tool: str = "Run a command. model:run echo pebble"
+    """It uses a tool that needs no permission, or one that it asks for."""
+    ask: str = "Run a command. model:run touch pebble.txt; echo done"
+    """It asks for permission."""
+    long: str = "Count slowly. model:count 400 50"
+    """It talks for a long time, in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """How to check."""
+
+    profiles: tuple[str, ...] = ("spec", "sessions", "durability", "hostile")
+    versions: tuple[int, ...] = (1, 2)
+    """The versions to check, of those the agent speaks."""
+    prompts: Prompts = field(default_factory=Prompts)
+    deadline: float = 60.0
+    """An agent has so many seconds for an answer, a turn or its exit."""
+    exit_deadline: float = 10.0
+    """…and so many to exit once its input has ended."""
+    quiet: float = 0.5
+    """What did not come within so many seconds does not come."""
+    jobs: int = 1
+    """So many agents run at once."""
+    schemas: Schemas | None = None
+    """The official schemas; without them no frame is checked against them."""

@@ -1,0 +1,210 @@
+"""What is checked: an agent that can be started again and again, spoken to, and killed.
+
+Agents are started here without the guard that holds the children of our own programs together: whether an agent ends
+its children itself is one of the questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from holdfast.check.process_tree import alive, descendants
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Callable, Mapping
+
+MAX_LINE_BYTES = 64 << 20
+CHUNK_BYTES = 1 << 16
+STDERR_BYTES = 8_192
+
+
+class Link(Protocol):
+    """One started agent, and the way to it."""
+
+    @property
+    def stderr(self) -> str:
+        """The last that it wrote to stderr."""
+        ...
+
+    @property
+    def children(self) -> frozenset[int]:
+        """The processes it has started, as far as the system tells; empty where it is no process of this machine."""
+        ...
+
+    @property
+    def is_process(self) -> bool:
+        """Whether it is a process of ours, which can be killed."""
+        ...
+
+    def open(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        """Begin to read: every line, and then the end."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send bytes, whatever they are."""
+        ...
+
+    async def kill(self) -> None:
+        """Kill it as a crash does; return when it is dead."""
+        ...
+
+    async def close(self, patience: float) -> int | None:
+        """End its input and wait for its exit; return its status, None if it had to be killed after `patience`."""
+        ...
+
+    async def dispose(self) -> None:
+        """Let nothing of it be left, at once."""
+        ...
+
+
+class Target(Protocol):
+    """An agent that can be started."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in a report."""
+        ...
+
+    async def start(self, cwd: str) -> Link:
+        """Start it in a directory; raise `UsageError` if it cannot be started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTarget:
+    """An agent on stdio, by its command; `env` is added to our environment."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def name(self) -> str:
+        """The command, as one would type it."""
+        return " ".join(self.command)
+
+    async def start(self, cwd: str) -> Link:
+        """Start the command."""
+        found = _found(self.command[0], self.env.get("PATH"))
+        if found is None:
+            raise UsageError(f"there is no command {self.command[0]!r}: give its path, or put its directory on PATH")
+        pipe = asyncio.subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(
+                found, *self.command[1:],
+                stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env={**os.environ, **self.env}, start_new_session=True,
+            )  # fmt: skip
+        except OSError as e:
+            raise UsageError(f"{self.command[0]} cannot be started: {e.strerror}") from None
+        return ProcessLink(process)
+
+
+def _found(program: str, path: str | None) -> str | None:
+    """Return where a program is; it is started in another directory than ours."""
+    found = shutil.which(program, path=path)
+    return None if found is None else os.path.abspath(found)  # noqa: PTH100  (a link stays one: some look at their name)
+
+
+class ProcessLink:
+    """A process, its pipes, and what is left of it."""
+
+    is_process = True
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._stderr = b""
+        self._seen: frozenset[int] = frozenset()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def stderr(self) -> str:
+        """The last that it wrote to stderr."""
+        return self._stderr.decode(errors="replace").strip()
+
+    @property
+    def children(self) -> frozenset[int]:
+        """The processes below it that run, those from before the last call included."""
+        if self._process.returncode is None:
+            self._seen |= descendants(self._process.pid) - {self._process.pid}
+        return alive(self._seen)
+
+    def open(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        """Begin to read stdout and stderr."""
+        create_task = asyncio.get_running_loop().create_task
+        self._tasks = [
+            create_task(self._read_lines(on_line, on_end), name="stdout of an agent"),
+            create_task(self._read_stderr(), name="stderr of an agent"),
+        ]
+
+    def send(self, data: bytes) -> None:
+        """Write to stdin; goes nowhere once it is closed."""
+        stdin = self._process.stdin
+        if stdin is not None and not stdin.is_closing():
+            stdin.write(data)
+
+    async def kill(self) -> None:
+        """Kill the agent's own process, and nothing of what it started."""
+        _ = self.children
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+    async def close(self, patience: float) -> int | None:
+        """Close stdin and wait for the exit."""
+        _ = self.children
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            async with asyncio.timeout(patience):
+                return await self._process.wait()
+        except TimeoutError:
+            return None
+
+    async def dispose(self) -> None:
+        """Kill what is left of it and of what it started."""
+        left = self.children
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        for pid in left:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+        await self._process.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        getattr(self._process, "_transport").close()  # noqa: B009  (or its pipes stay open until they are collected)
+
+    async def _read_lines(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        unread = bytearray()
+        while chunk := await stdout.read(CHUNK_BYTES):
+            if b"\n" not in chunk:
+                if len(unread) < MAX_LINE_BYTES:
+                    unread += chunk
+                continue
+            *lines, rest = (bytes(unread) + chunk).split(b"\n")
+            unread = bytearray(rest)
+            for line in lines:
+                on_line(line.removesuffix(b"\r"))
+        if unread:
+            on_line(bytes(unread))
+        on_end()
+
+    async def _read_stderr(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None
+        while chunk := await stderr.read(CHUNK_BYTES):
+            self._stderr = (self._stderr + chunk)[-STDERR_BYTES:]
+            await asyncio.sleep(0.005)  # one that floods it must not keep the loop busy

@@ -1,0 +1,162 @@
+"""`Trial`: what a script is given. It starts agents in a directory of its own and opens sessions in them.
+
+Every wire it has opened is closed when the trial is over, and kept for the report.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Self, cast
+
+from holdfast.check.outcomes import CheckFailed, NotAdvertised, NotTested
+from holdfast.check.session import Session
+from holdfast.check.wire import Wire, members, objects
+from holdfast.client.dialect import dialect_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holdfast.check.settings import CheckSettings, Prompts
+    from holdfast.check.target import Target
+    from holdfast.check.wire import Answerer, Json
+    from holdfast.client.dialect import Dialect
+
+CLIENT = {"name": "holdfast-check", "version": "1"}
+
+
+class Connected:
+    """A started agent that has answered `initialize`."""
+
+    def __init__(self, trial: Trial, wire: Wire, dialect: Dialect, answer: dict[str, Json]) -> None:
+        self.trial = trial
+        self.wire = wire
+        self.dialect = dialect
+        self.answer = answer
+
+    def can(self, what: str) -> bool:
+        """Return whether the agent advertises an ability."""
+        return self.dialect.agent.can(what)
+
+    def need(self, what: str) -> None:
+        """Raise `NotAdvertised` where the agent does not advertise an ability."""
+        if not self.can(what):
+            raise NotAdvertised(f"the agent does not advertise {what}")
+
+    async def new(self, cwd: str | None = None, servers: Sequence[dict[str, Json]] = ()) -> Session:
+        """Create a session."""
+        return await self._open("new", "", cwd, servers)
+
+    async def load(self, session_id: str, cwd: str | None = None) -> Session:
+        """Load a session: bring it back with its past."""
+        self.need("load")
+        return await self._open("load", session_id, cwd, ())
+
+    async def resume(self, session_id: str, cwd: str | None = None) -> Session:
+        """Resume a session: bring it back without its past."""
+        self.need("resume")
+        return await self._open("resume", session_id, cwd, ())
+
+    async def fork(self, session_id: str) -> Session:
+        """Fork a session."""
+        self.need("fork")
+        return await self._open("fork", session_id, None, ())
+
+    async def _open(self, how: str, session_id: str, cwd: str | None, servers: Sequence[dict[str, Json]]) -> Session:
+        roots: dict[str, Json] = {"cwd": cwd or self.trial.cwd, "mcpServers": list(servers)}
+        agent = self.dialect.agent
+        asked = agent.new(roots) if how == "new" else getattr(agent, how)(session_id, roots)
+        answer = await self.wire.request(*cast("tuple[str, dict[str, Json]]", asked))
+        if how in ("new", "fork"):
+            session_id = _named(answer, asked[0])
+        return Session(self.wire, self.dialect, session_id, roots, answer)
+
+    async def listed(self, **params: Json) -> list[dict[str, Json]]:
+        """Return all sessions the agent lists, page by page; raise `CheckFailed` where the pages do not end."""
+        self.need("list")
+        found: list[dict[str, Json]] = []
+        for _ in range(1_000):
+            page = members(await self.wire.request("session/list", params))
+            found += objects(page.get("sessions"))
+            if page.get("nextCursor") is None:
+                return found
+            params = {**params, "cursor": page["nextCursor"]}
+        raise CheckFailed("a last page", "more than 1,000 pages")
+
+
+class Trial:
+    """One script's agents, sessions and directory."""
+
+    def __init__(self, target: Target, settings: CheckSettings, version: int) -> None:
+        self.target = target
+        self.settings = settings
+        self.version = version
+        self.wires: list[Wire] = []
+        self._closing = ExitStack()
+        self.cwd = str(Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="check-"))).resolve())
+        """A directory of its own, empty."""
+
+    @property
+    def prompts(self) -> Prompts:
+        """What to say to the agent."""
+        return self.settings.prompts
+
+    @property
+    def quiet(self) -> float:
+        """What did not come within so many seconds does not come."""
+        return self.settings.quiet
+
+    def files(self) -> list[str]:
+        """Return the names of the files in its directory."""
+        return sorted(path.name for path in Path(self.cwd).iterdir())
+
+    async def start(self, answerers: Mapping[str, Answerer] | None = None) -> Wire:
+        """Start a fresh agent, without a word."""
+        wire = Wire(await self.target.start(self.cwd), self.settings.deadline, answerers)
+        self.wires.append(wire)
+        return wire
+
+    async def connect(
+        self, answerers: Mapping[str, Answerer] | None = None, *, offers: Sequence[str] = ()
+    ) -> Connected:
+        """Start a fresh agent and say hello; `offers` are of ``read``, ``write`` and ``terminal``.
+
+        Raises `NotTested` where the agent does not speak the version of this trial.
+        """
+        wire = await self.start(answerers)
+        answer = await wire.request("initialize", initialize_params(self.version, offers))
+        greeting = members(answer)
+        if greeting.get("protocolVersion") != self.version:
+            raise NotTested(f"the agent does not speak version {self.version}")
+        return Connected(self, wire, dialect_for(self.version, greeting), greeting)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for wire in self.wires:
+            await wire.dispose()
+        self._closing.close()
+
+
+def initialize_params(version: int, offers: Sequence[str] = ()) -> dict[str, Json]:
+    """Return what a client says first, in a version."""
+    if version == 2:
+        return {"protocolVersion": 2, "info": CLIENT, "capabilities": {}}
+    files = {"readTextFile": "read" in offers, "writeTextFile": "write" in offers}
+    capabilities = {"fs": files, "terminal": "terminal" in offers}
+    return {"protocolVersion": version, "clientInfo": CLIENT, "clientCapabilities": capabilities}
+
+
+def fail(expected: str, seen: object) -> NoReturn:
+    """End a script: the agent did something else."""
+    raise CheckFailed(expected, str(seen)[:500])
+
+
+def _named(answer: Json, method: str) -> str:
+    match answer:
+        case {"sessionId": str(session_id)} if session_id:
+            return session_id
+        case _:
+            raise CheckFailed(f"a sessionId in the answer to {method}", str(answer)[:300])

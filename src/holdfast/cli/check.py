@@ -1,0 +1,276 @@
+"""The command line of `holdfast check`; the check itself is in `holdfast.check`, imported when needed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from holdfast.check import CheckSettings, Report, Result, Target
+
+HELP = """Check whether an agent keeps the promises of the protocol, and ours.
+
+The agent is given by its command behind `--`. Each check starts it afresh in an empty directory.
+With real models this costs turns; `--model-server` starts a scripted one instead and says which variables to set.
+
+\b
+  holdfast check -- gemini --acp                        a table, and 0 or 1 as the status
+  holdfast check --profile sessions -- my-agent         what users lose most often
+  holdfast check --json r.json --html r.html -- my-agent
+  holdfast check --baseline known.toml -- my-agent      for CI: fails on what is new, and on lines that are stale
+  holdfast check --compare a.json b.json                the matrix of several reports
+  holdfast check --client --json r.json                 the other way round: an agent that watches its client
+
+Status: 0 conformant and no promise broken; 1 not; 2 it could not be checked.
+"""
+
+_COMMAND = "holdfast.check.command"
+
+
+class _Check(click.Command):
+    """Keeps what stands behind `--` apart: the command of an agent."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse our own arguments, without the agent's command."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("check", cls=_Check, help=HELP)
+@click.argument("reports", nargs=-1, type=_FILE, metavar="[-- COMMAND…]")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    help="spec, spec-v1, spec-v2, sessions, durability, hostile, mcp, client-services, all; may be given several "
+    "times (default: spec, sessions, durability, hostile).",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["1", "2", "auto"]),
+    default="auto",
+    show_default=True,
+    help="The version to check; auto is each that the agent speaks.",
+)
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A variable for the agent; may be given several times.",
+)
+@click.option("--prompt-talk", metavar="TEXT", help="Makes the agent say something.")
+@click.option("--prompt-tool", metavar="TEXT", help="Makes it use a tool.")
+@click.option("--prompt-ask", metavar="TEXT", help="Makes it ask for permission.")
+@click.option("--prompt-long", metavar="TEXT", help="Makes it talk for a long time.")
+@click.option(
+    "--deadline",
+    type=click.FloatRange(0.1),
+    default=60.0,
+    show_default=True,
+    help="Seconds for an answer or a turn.",
+)
+@click.option(
+    "--quiet",
+    type=click.FloatRange(0.01),
+    default=0.5,
+    show_default=True,
+    help="What did not come after so many seconds does not come.",
+)
+@click.option("--jobs", type=click.IntRange(1, 32), default=1, show_default=True, help="So many agents at once.")
+@click.option(
+    "--schemas",
+    type=click.Path(path_type=Path),
+    help="The folder of an official TypeScript SDK, for its schemas (default: the installed Python SDK).",
+)
+@click.option("--json", "json_file", type=_FILE, help="Write the report as JSON.")
+@click.option("--junit", type=_FILE, help="…as JUnit XML.")
+@click.option("--html", type=_FILE, help="…as one HTML page.")
+@click.option("--markdown", type=_FILE, help="…as a summary in Markdown.")
+@click.option("--baseline", type=_FILE, help="What is known to fail (TOML).")
+@click.option("--write-baseline", type=_FILE, help="Write what fails now as a baseline.")
+@click.option("--compare", is_flag=True, help="Print the matrix of the reports that follow.")
+@click.option("--list", "lists", is_flag=True, help="Print what is required, and end.")
+@click.option("--client", is_flag=True, help="Be an agent on stdio and report what the client does wrong.")
+@click.option("--model-server", is_flag=True, help="Start a scripted model server for the agent.")
+@click.option("--verbose", is_flag=True, help="Show the frames of what failed.")
+@click.pass_context
+def check(ctx: click.Context, /, **options: Any) -> int:
+    """See HELP."""
+    command: tuple[str, ...] = ctx.meta.get(_COMMAND, ())
+    if options["lists"]:
+        return _list()
+    if options["compare"]:
+        return _compare(options["reports"])
+    if options["reports"]:
+        raise click.UsageError(f"what is {options['reports'][0]}? An agent's command stands behind `--`")
+    if options["client"]:
+        from holdfast.check.client_check import check_client  # noqa: PLC0415
+
+        return check_client(options["json_file"], options["html"], options["markdown"], options["schemas"])
+    if not command:
+        raise click.UsageError("give an agent's command behind `--`, as in: holdfast check -- gemini --acp")
+    return _run(command, options)
+
+
+def _run(command: tuple[str, ...], options: dict[str, Any]) -> int:
+    import asyncio  # noqa: PLC0415  (`--help` needs none of it)
+
+    from holdfast.check.report import read_baseline  # noqa: PLC0415
+    from holdfast.errors import UsageError  # noqa: PLC0415
+
+    settings = _settings(options)
+    known = None if options["baseline"] is None else read_baseline(options["baseline"].read_bytes())
+    try:
+        report = asyncio.run(_check(command, options, settings))
+    except UsageError as e:
+        raise click.UsageError(str(e)) from None
+    _write(report, options)
+    _show(report, verbose=options["verbose"])
+    if known is None:
+        return 1 if report.failures() else 0
+    difference = known.compare(report.results)
+    for key in difference.new:
+        click.echo(f"new failure: {key}")
+    for key in difference.stale:
+        click.echo(f"no longer fails, take it out of the baseline: {key}")
+    return 1 if difference.new or difference.stale else 0
+
+
+def _settings(options: dict[str, Any]) -> CheckSettings:
+    from holdfast.check import PROFILES, CheckSettings, Prompts  # noqa: PLC0415
+    from holdfast.check.schemas import find_schemas  # noqa: PLC0415
+
+    versions = (1, 2) if options["protocol"] == "auto" else (int(options["protocol"]),)
+    profiles: list[str] = []
+    for profile in options["profiles"] or ("spec", "sessions", "durability", "hostile"):
+        name, _, version = profile.partition("-v")
+        if profile == "all":
+            profiles += PROFILES
+        elif name == "spec" and version in ("1", "2"):
+            versions = (int(version),)
+            profiles.append(name)
+        elif profile in PROFILES:
+            profiles.append(profile)
+        else:
+            raise click.UsageError(f"there is no profile {profile!r}: {', '.join(PROFILES)}, spec-v1, spec-v2, all")
+    given = {name: options[f"prompt_{name}"] for name in ("talk", "tool", "ask", "long")}
+    prompts = Prompts(**{name: text for name, text in given.items() if text is not None})
+    return CheckSettings(
+        profiles=tuple(dict.fromkeys(profiles)), versions=versions, prompts=prompts, deadline=options["deadline"],
+        quiet=options["quiet"], jobs=options["jobs"], schemas=find_schemas(options["schemas"]),
+    )  # fmt: skip
+
+
+async def _check(command: tuple[str, ...], options: dict[str, Any], settings: CheckSettings) -> Report:
+    from holdfast.check import run_checks  # noqa: PLC0415
+
+    variables = dict(_variable(given) for given in options["variables"])
+    if not options["model_server"]:
+        return await run_checks(_target(command, variables), settings, _progress())
+    from holdfast.testing.model_server import ModelServer, obey  # noqa: PLC0415
+
+    async with ModelServer(obey) as server:
+        models = {
+            "OPENAI_BASE_URL": f"{server.root}/v1", "OPENAI_API_KEY": "x", "ANTHROPIC_BASE_URL": server.root,
+            "ANTHROPIC_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": server.root, "GEMINI_API_KEY": "x",
+        }  # fmt: skip
+        click.echo("The agent gets: " + " ".join(f"{name}={value}" for name, value in models.items()), err=True)
+        return await run_checks(_target(command, {**models, **variables}), settings, _progress())
+
+
+def _target(command: tuple[str, ...], variables: dict[str, str]) -> Target:
+    from holdfast.check import CommandTarget  # noqa: PLC0415
+
+    return CommandTarget(command, variables)
+
+
+def _variable(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--env {given!r} should be NAME=VALUE")
+    return name, value
+
+
+def _progress() -> Any:
+    """Return what shows how far the run is, where somebody looks."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(result: Result, number: int, total: int) -> None:
+        sys.stderr.write(f"\r\x1b[K{number} of {total}  v{result.version} {result.id}: {result.outcome}")
+        if number == total:
+            sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+    return show
+
+
+def _write(report: Report, options: dict[str, Any]) -> None:
+    from holdfast.check import documents  # noqa: PLC0415
+    from holdfast.check.report import baseline_of, to_json  # noqa: PLC0415
+
+    if options["json_file"] is not None:
+        options["json_file"].write_bytes(to_json(report))
+    for name, make in (("junit", documents.junit), ("html", documents.page), ("markdown", documents.markdown)):
+        if options[name] is not None:
+            options[name].write_text(make(report), encoding="utf-8")
+    if options["write_baseline"] is not None:
+        options["write_baseline"].write_text(baseline_of(report), encoding="utf-8")
+
+
+def _show(report: Report, *, verbose: bool) -> None:
+    """Print a table: what did not pass in full, the rest in numbers."""
+    from holdfast.check.documents import MARKS, verdict  # noqa: PLC0415
+    from holdfast.check.report import Outcome  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_line, safe_text  # noqa: PLC0415
+
+    profile = None
+    for row in report.results:
+        if row.outcome in (Outcome.PASSED, Outcome.NOT_ADVERTISED):
+            continue
+        if row.requirement.profile != profile:
+            profile = row.requirement.profile
+            click.secho(f"\n{profile}", bold=True)
+        colour = "red" if row.counts_against else "yellow"
+        tier = f"v{row.version}, {row.requirement.tier}"
+        click.echo(f"  {click.style(MARKS[row.outcome], fg=colour)} {row.requirement.text} ({row.id}, {tier})")
+        said = f"expected {row.expected}, saw {row.seen}" if row.expected else row.seen
+        click.secho(f"      {safe_line(said)[:400]}", dim=True)
+        for frame in (*row.frames, *row.stderr.splitlines()) if verbose else ():
+            click.secho(f"      {safe_text(frame)}", dim=True)
+    counts = ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome)
+    click.echo(f"\n{counts}" + ("" if report.schemas else "; no frame was checked by a schema"))
+    click.secho(safe_line(verdict(report)), bold=True, fg="red" if report.failures() else "green")
+
+
+def _list() -> int:
+    from holdfast.check import REQUIREMENTS  # noqa: PLC0415
+
+    profile = None
+    for row in REQUIREMENTS:
+        if row.profile != profile:
+            profile = row.profile
+            click.secho(f"\n{profile}", bold=True)
+        versions = "" if row.versions == (1, 2) else f", version {row.versions[0]} only"
+        click.echo(f"  {row.id:26}{row.text} ({row.tier}; {row.source}{versions})")
+    return 0
+
+
+def _compare(files: tuple[Path, ...]) -> int:
+    from holdfast.check.documents import matrix  # noqa: PLC0415
+    from holdfast.check.report import from_json  # noqa: PLC0415
+
+    if not files:
+        raise click.UsageError("--compare wants the reports to compare, as files that --json wrote")
+    click.echo(matrix([from_json(file.read_bytes()) for file in files]), nl=False)
+    return 0

@@ -1,0 +1,73 @@
+"""Our own agents pass every profile, in both versions; those that wrap others keep what sessions promise."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.checked_agent import InProcess
+from tests.support.schemas import ROOT, SDK, lacking
+
+from holdfast.check import CheckSettings, CommandTarget, Outcome, Prompts, run_checks
+from holdfast.check.schemas import find_schemas
+from holdfast.cli.load_agent import load_agent
+from holdfast.code import CodeSettings, coding_agent
+from holdfast.testing.model_server import ModelServer, obey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast.check import Report
+
+pytestmark = pytest.mark.timeout(300)
+
+PROFILES = ("spec", "sessions", "hostile", "mcp", "client-services")
+DEMO = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/stream 100000")
+
+
+def settings(prompts: Prompts, *profiles: str) -> CheckSettings:
+    if not SDK.is_dir():
+        lacking("the official schemas are not installed: they come with npm, by `make test`")
+    schemas = find_schemas(SDK)
+    return CheckSettings(
+        profiles, prompts=prompts, deadline=40.0, exit_deadline=40.0, quiet=0.1, jobs=8, schemas=schemas
+    )
+
+
+def unmet(report: Report) -> list[str]:
+    """Say what did not pass of what the agent could be tried for in this process."""
+    excused = {"mcp-ended"} if not report.target.startswith("/") else set[str]()
+    rows = [row for row in report.results if row.outcome not in (Outcome.PASSED, Outcome.NOT_ADVERTISED)]
+    return [f"{row.key}: {row.outcome}, {row.expected} / {row.seen}" for row in rows if row.id not in excused]
+
+
+async def test_the_demo_agent_passes(tmp_path: Path) -> None:
+    target = InProcess("", tmp_path, lambda: load_agent("demo"))
+    report = await run_checks(target, settings(DEMO, *PROFILES))
+    assert not unmet(report)
+    assert {row.version for row in report.results} == {1, 2}
+
+
+async def test_the_demo_agent_keeps_what_was_seen_when_it_is_killed(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "holdfast", "run", "demo", "--store", str(tmp_path / "sessions.db"))
+    report = await run_checks(CommandTarget(command), settings(DEMO, "durability"))
+    assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
+
+
+async def test_the_agent_of_the_readme_passes(tmp_path: Path) -> None:
+    weather = str(ROOT / "examples" / "weather.py")
+    prompts = Prompts(talk="How warm is it?", tool="How warm is it?", ask="How warm is it?", long="How warm is it?")
+    report = await run_checks(InProcess("", tmp_path, lambda: load_agent(weather)), settings(prompts, *PROFILES))
+    assert not [row for row in report.results if row.outcome is Outcome.FAILED]
+    assert report.conformant
+
+
+async def test_the_coding_agent_passes(tmp_path: Path) -> None:
+    async with AsyncExitStack() as closing:
+        server = await closing.enter_async_context(ModelServer(obey))
+        chosen = CodeSettings(("scripted",), f"{server.root}/v1")
+        target = InProcess("", tmp_path, lambda: coding_agent(chosen))
+        report = await run_checks(target, settings(Prompts(), *PROFILES))
+    assert not unmet(report)
