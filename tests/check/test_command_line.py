@@ -64,7 +64,7 @@ METHODS = [
 async def test_an_agent_that_hangs_in_a_method_is_reported(method: str, tmp_path: Path) -> None:
     prompts = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/long")
     profiles = ("sessions",)
-    settings = CheckSettings(profiles, (1,), prompts, deadline=2.0, exit_deadline=2.0, quiet=0.05, jobs=8)
+    settings = CheckSettings(profiles, (), (1,), prompts, deadline=2.0, exit_deadline=2.0, quiet=0.05, jobs=8)
     report = await run_checks(InProcess(f"hang:{method}", tmp_path), settings)
     failed = [row for row in report.results if row.outcome is Outcome.FAILED]
     assert failed

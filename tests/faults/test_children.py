@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
 from tests.support.links import PATIENCE, PROGRAMS, Collector
 from tests.support.wire import Wire, wait_for_death
 
+from holdfast.children import guard
 from holdfast.errors import ConnectionLost, ProcessExited, UsageError
 from holdfast.peer import Peer, Routes
 from holdfast.transport import ProcessTransport, spawn
@@ -98,6 +100,33 @@ async def test_a_stopped_process_is_ended_too() -> None:
         os.kill(pid, signal.SIGSTOP)
     await transport.close(0.1)
     wait_for_death(pids)
+
+
+LATE_GUARD = """
+import importlib.util, os, sys, time
+
+spec = importlib.util.spec_from_file_location("guard", sys.argv[1])
+guard = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(guard)
+outer, wake_on = os.getpid(), guard.wake_on
+
+def late(*numbers):
+    if os.getpid() == outer:
+        time.sleep(1)  # as on a machine that has better things to do
+    return wake_on(*numbers)
+
+guard.wake_on = late
+read, write = os.pipe()
+os.set_inheritable(read, True)
+sys.argv = ["guard", str(read), "/bin/true"]
+sys.exit(guard.main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one guard")
+def test_a_command_that_is_over_before_its_guard_looks_is_noticed() -> None:
+    command = [sys.executable, "-I", "-c", LATE_GUARD, guard.__file__]
+    assert subprocess.run(command, timeout=PATIENCE, check=False).returncode == 0
 
 
 # Those who would rather stay: they kill or stop the process that guards them

@@ -30,6 +30,7 @@ class Break:
     gives: Passing | None = None
 
 
+NOT_BROKEN = Break()
 BREAKS: dict[str, Break] = {}
 
 
@@ -119,7 +120,11 @@ def is_resume(message: Message) -> bool:
 # Connecting
 
 answering("initialize", "initialize", lambda _agent, _result, _params: {"hello": 1})
-answering("version-asked", "initialize", lambda _agent, result, _params: {**result, "protocolVersion": 7})
+answering(
+    "version-asked",
+    "initialize",
+    lambda _agent, result, params: {**result, "protocolVersion": 7} if params["protocolVersion"] in (1, 2) else result,
+)
 answering(
     "version-unknown",
     "initialize",
@@ -229,15 +234,16 @@ for _fault in ("new-relative-cwd", "new-without-cwd", "meta-apart"):
 def _too_early(agent: Filter, message: Message) -> list[Message]:
     if agent.method_of(message) != "session/new" or "result" not in message:
         return [message]
-    update = {"sessionUpdate": "available_commands_update", "availableCommands": []}
-    early = {"sessionId": message["result"]["sessionId"], "update": update}
+    update: Message = {"sessionUpdate": "available_commands_update", "availableCommands": []}
+    early: Message = {"sessionId": message["result"]["sessionId"], "update": update}
     return [{"jsonrpc": "2.0", "method": "session/update", "params": early}, message]
 
 
 @giving("prompt-ends")
 def _never_ends(agent: Filter, message: Message) -> list[Message]:
     ends = agent.update(message).get("state") == "idle"
-    return [] if ends or (agent.version == 1 and agent.method_of(message) == "session/prompt") else [message]
+    answers = agent.version == 1 and agent.method_of(message) == "session/prompt" and "result" in message
+    return [] if ends or answers else [message]
 
 
 updating(
@@ -675,7 +681,11 @@ def _notes_deleted(agent: Filter, message: Message) -> list[Message]:
 @giving("id-not-reused")
 def _reuses(agent: Filter, message: Message) -> list[Message]:
     if agent.method_of(message) == "session/new" and "deleted" in agent.notes and "result" in message:
-        return [{**message, "result": {**message["result"], "sessionId": agent.notes.pop("deleted")}}]
+        agent.notes["made"] = message["result"]["sessionId"]
+        agent.notes["again"] = agent.notes.pop("deleted")
+        return [{**message, "result": {**message["result"], "sessionId": agent.notes["again"]}}]
+    if "made" in agent.notes and agent.session_of(message) == agent.notes["made"]:
+        return [{**message, "params": {**message["params"], "sessionId": agent.notes["again"]}}]
     return [message]
 
 
@@ -687,32 +697,41 @@ def _was_killed(agent: Filter, message: Message) -> bool:
     return replaying(agent, message) and agent.remembered(session) == "running"
 
 
-def _after_kill(prefix: str, *, last: bool) -> Callable[[Filter, Message], list[Message]]:
-    """Drop the first or the last message of a kind from the replay of a session that was killed."""
+def _last_dropped(prefix: str) -> Passing:
+    """Drop the last message of a kind from the replay of a session that was killed."""
 
     def gives(agent: Filter, message: Message) -> list[Message]:
-        if not _was_killed(agent, message):
-            held = agent.notes.pop("held", []) if "id" in message else []
-            return [*(held if not last else []), message]
         update = agent.update(message)
-        if not kind_of(update).startswith(prefix):
+        if not _was_killed(agent, message) or not kind_of(update).startswith(prefix):
             return [message]
-        if not last:
-            first = agent.notes.setdefault("first", update.get("messageId"))
-            return [] if update.get("messageId") == first else [message]
-        before = agent.notes.get("held", [])
-        if before and agent.update(before[0]).get("messageId") == update.get("messageId"):
-            agent.notes["held"] = [*before, message]
+        held: list[Message] = agent.notes.get("held", [])
+        if held and agent.update(held[0]).get("messageId") == update.get("messageId"):
+            agent.notes["held"] = [*held, message]
             return []
         agent.notes["held"] = [message]
-        return before
+        return held
 
     return gives
 
 
-giving("kill-prompt")(_after_kill("user_message", last=True))
-giving("kill-answer")(_after_kill("agent_message", last=True))
-giving("kill-earlier")(_after_kill("user_message", last=False))
+@giving("kill-earlier")
+def _first_dropped(agent: Filter, message: Message) -> list[Message]:
+    """Drop the first user message from the replay of a session that was killed, if it has two."""
+    if agent.method_of(message) in ("session/load", "session/resume"):
+        return [*agent.notes.pop("held", []), message]
+    update = agent.update(message)
+    if not _was_killed(agent, message) or not kind_of(update).startswith("user_message"):
+        return [message]
+    first = agent.notes.setdefault("first", update.get("messageId"))
+    if update.get("messageId") == first:
+        agent.notes.setdefault("held", []).append(message)
+        return []
+    agent.notes["held"] = []
+    return [message]
+
+
+giving("kill-prompt")(_last_dropped("user_message"))
+giving("kill-answer")(_last_dropped("agent_message"))
 
 
 @taking("kill-goes-on")
@@ -781,7 +800,11 @@ def _changed_servers(change: Callable[[list[Message]], list[Message]]) -> Passin
     return act
 
 
-requesting("mcp-started", "session/new", _changed_servers(lambda _servers: []))
+requesting(
+    "mcp-started",
+    "session/new",
+    _changed_servers(lambda servers: [each for each in servers if "command" not in each]),
+)
 requesting("mcp-env", "session/new", _changed_servers(lambda servers: [{**each, "env": []} for each in servers]))
 requesting(
     "mcp-unknown-type",
@@ -837,7 +860,7 @@ updating(
 
 @taking("client-refuses")
 def _notes_refusal(agent: Filter, message: Message) -> list[Message]:
-    if "error" in message:
+    if members(message.get("error")).get("code") == -32603:
         agent.notes["refused"] = True
     return [message]
 

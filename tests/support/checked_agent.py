@@ -43,7 +43,7 @@ def good_agent() -> Agent:
     async def tool(turn: Turn) -> None:
         path = str(Path(turn.session.cwd) / "notes.txt")
         async with turn.tool("Read notes", kind="read", locations=[path]) as call:
-            if "read" in turn.client.offers:
+            if turn.client is not None and "read" in turn.client.offers:
                 try:
                     await call.text(await turn.client.read_text(path))
                 except RemoteError as e:
@@ -113,48 +113,41 @@ class Filter:
 
     def take_line(self, line: bytes) -> None:
         """Take a line of the client."""
-        from tests.support.broken_agents import BREAKS
+        from tests.support.broken_agents import BREAKS, NOT_BROKEN
 
-        broken = BREAKS.get(self.fault)
-        if broken is not None and broken.line is not None and broken.line(self, line):
+        broken = BREAKS.get(self.fault, NOT_BROKEN)
+        if broken.line is not None and broken.line(self, line):
             return
         try:
-            value = json.loads(line)
+            value: Any = json.loads(line)
         except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
             self.to_agent(line)
             return
-        if not isinstance(value, dict) or not isinstance(value.get("method"), str):
-            answers = value if isinstance(value, dict) else None
-            if answers is not None and broken is not None and broken.takes is not None:
-                for message in broken.takes(self, answers):
-                    self.to_agent(json.dumps(message).encode())
+        message = members(value)
+        if isinstance(message.get("method"), str):
+            self._note_request(message)
+            if self.fault == f"hang:{message['method']}":
                 return
+        if broken.takes is None:
             self.to_agent(line)
             return
-        message: Message = value
-        self._note_request(message)
-        if self.fault == f"hang:{message['method']}":
-            return
-        for passed in broken.takes(self, message) if broken is not None and broken.takes is not None else [message]:
+        for passed in broken.takes(self, message):
             self.to_agent(json.dumps(passed).encode())
 
     def give_line(self, line: bytes) -> None:
         """Take a line of the agent."""
-        from tests.support.broken_agents import BREAKS
+        from tests.support.broken_agents import BREAKS, NOT_BROKEN
 
-        broken = BREAKS.get(self.fault)
-        value = json.loads(line)
-        if isinstance(value, list) or broken is None or broken.gives is None:
-            given = [value]
+        broken = BREAKS.get(self.fault, NOT_BROKEN)
+        value: Any = json.loads(line)
+        if isinstance(value, list) or broken.gives is None:
+            self.to_client(line)
         else:
-            given = broken.gives(self, value)
-        if isinstance(value, dict):
-            self._note_answer(value)
-        for message in given:
-            self.to_client(json.dumps(message).encode())
-        after = self.notes.pop("after", None)
-        if after is not None:
-            after()
+            for message in broken.gives(self, members(value)):
+                self.to_client(json.dumps(message).encode())
+        self._note_answer(members(value))
 
     def _note_request(self, message: Message) -> None:
         method, params = message["method"], members(message.get("params"))

@@ -38,7 +38,7 @@ def junit(report: Report) -> str:
     cases = "\n".join(_case(row) for row in report.results)
     failures = len(report.failures())
     skipped = sum(row.outcome is not Outcome.PASSED and not row.counts_against for row in report.results)
-    name = quoteattr(report.agent or report.target)
+    name = quoteattr(_xml(report.agent or report.target))
     head = f"<testsuite name={name} tests='{len(report.results)}' failures='{failures}' skipped='{skipped}'>"
     return f"<?xml version='1.0' encoding='utf-8'?>\n<testsuites>\n{head}\n{cases}\n</testsuite>\n</testsuites>\n"
 

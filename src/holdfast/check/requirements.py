@@ -60,9 +60,17 @@ CLIENT_REQUIREMENTS: Final = tuple(row for row in BY_ID.values() if row.profile 
 """What is required of clients."""
 
 
-def required(profiles: tuple[str, ...], version: int) -> tuple[Requirement, ...]:
-    """Return what these profiles require of a version, with what that in turn needs, in the order of the table."""
-    wanted = {row.id for row in REQUIREMENTS if row.profile in profiles and version in row.versions}
+def required(profiles: tuple[str, ...], only: tuple[str, ...], version: int) -> tuple[Requirement, ...]:
+    """Return what is required of a version, with what that in turn needs, in the order of the table.
+
+    Args:
+        profiles: everything of these profiles.
+        only: these requirements instead, if there are any.
+        version: the version of the protocol.
+
+    """
+    chosen = {row.id for row in REQUIREMENTS if (row.id in only if only else row.profile in profiles)}
+    wanted = {name for name in chosen if version in BY_ID[name].versions}
     while missing := {need for name in wanted for need in BY_ID[name].needs} - wanted:
         wanted |= missing  # what holds for the other version only is left out below
     return tuple(row for row in REQUIREMENTS if row.id in wanted and version in row.versions)

@@ -90,7 +90,7 @@ class _Run:
     """All checks of one version."""
 
     def __init__(self, target: Target, settings: CheckSettings, version: int, greeting: _Greeting) -> None:
-        self.rows = required(settings.profiles, version)
+        self.rows = required(settings.profiles, settings.only, version)
         self._target = target
         self._settings = settings
         self._version = version

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-    from holdfast.check.wire import Json, Update, Wire
+    from holdfast.check.wire import Json, Response, Update, Wire
     from holdfast.client.dialect import Dialect
     from holdfast.model import Entry
 
@@ -66,9 +66,14 @@ class Session:
         self._version = dialect.agent.version
         self._prompts: list[tuple[int, list[dict[str, Json]]]] = []
 
+    @property
+    def ends_with_answer(self) -> bool:
+        """Whether the answer to a prompt ends its turn, as in version 1."""
+        return self._version == 1
+
     # Prompting
 
-    def begin(self, text: str, *blocks: dict[str, Json]) -> asyncio.Future[dict[str, Json]]:
+    def begin(self, text: str, *blocks: dict[str, Json]) -> asyncio.Future[Response]:
         """Send a prompt."""
         prompt = [{"type": "text", "text": text}, *blocks]
         self._prompts.append((len(self.wire.frames), prompt))
@@ -82,12 +87,12 @@ class Session:
         start = len(self.wire.frames)
         return await self.end_of(self.begin(text, *blocks), start)
 
-    async def end_of(self, prompt: asyncio.Future[dict[str, Json]], start: int) -> Turn:
+    async def end_of(self, prompt: asyncio.Future[Response], start: int) -> Turn:
         """Wait for the end of the turn of a prompt that was sent when there were `start` frames."""
         result = await self.wire.result(prompt, "session/prompt")
         answer = members(result)
         if self._version == 1:
-            end, reason = len(self.wire.frames), answer.get("stopReason")
+            end, reason = self.wire.answered_at, answer.get("stopReason")
         else:
             end, reason = await self._idle(start, self.wire.deadline)
         said = [update.body for update in self.updates(start) if update.at <= end]

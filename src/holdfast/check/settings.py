@@ -28,6 +28,8 @@ class CheckSettings:
     """How to check."""
 
     profiles: tuple[str, ...] = ("spec", "sessions", "durability", "hostile")
+    only: tuple[str, ...] = ()
+    """Check these requirements, by their ids, instead of profiles."""
     versions: tuple[int, ...] = (1, 2)
     """The versions to check, of those the agent speaks."""
     prompts: Prompts = field(default_factory=Prompts)

@@ -46,6 +46,14 @@ class Update(NamedTuple):
     """Its place among all frames."""
 
 
+class Response(NamedTuple):
+    """The answer to a request."""
+
+    body: dict[str, Json]
+    at: int
+    """Its place among all frames."""
+
+
 class Wire:
     """A conversation."""
 
@@ -59,10 +67,12 @@ class Wire:
         """By request id, as JSON, how often it was answered."""
         self.answerers: dict[str, Answerer] = dict(answerers or {})
         self.deadline = deadline
+        self.answered_at = 0
+        """The place of the answer to the last request that was waited for."""
         self.ended = False
         self._why_ended = "the agent went away"
         self._bytes = 0
-        self._waiting: dict[str, asyncio.Future[dict[str, Json]]] = {}
+        self._waiting: dict[str, asyncio.Future[Response]] = {}
         self._next_id = 0
         self._heard = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,12 +89,12 @@ class Wire:
         """Send a notification."""
         self.send(_encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
-    def begin(self, method: str, params: Json, id_: str | int | None = None) -> asyncio.Future[dict[str, Json]]:
+    def begin(self, method: str, params: Json, id_: str | int | None = None) -> asyncio.Future[Response]:
         """Send a request; return what will be its response. `id_` is chosen here unless it is given."""
         if id_ is None:
             self._next_id += 1
             id_ = self._next_id
-        future: asyncio.Future[dict[str, Json]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[json.dumps(id_)] = future
         self.send(_encode({"jsonrpc": "2.0", "id": id_, "method": method, "params": params}))
         return future
@@ -96,7 +106,7 @@ class Wire:
         """
         return await self.result(self.begin(method, params), method)
 
-    async def result(self, future: asyncio.Future[dict[str, Json]], method: str) -> Json:
+    async def result(self, future: asyncio.Future[Response], method: str) -> Json:
         """Wait for a response and return the result, as `request` does."""
         ending = asyncio.ensure_future(self.until(lambda: self.ended, None))
         try:
@@ -107,7 +117,7 @@ class Wire:
             if self.ended:
                 raise AgentGone(f"{self._why_ended} before it answered {method}", self.link.stderr)
             raise NoAnswer(f"{method} was not answered within {self.deadline:g} s")
-        response = future.result()
+        response, self.answered_at = future.result()
         if "error" in response:
             error = members(response["error"])
             raise Refused(method, error.get("code"), str(error.get("message")))
@@ -192,7 +202,7 @@ class Wire:
         self.answers[key] = self.answers.get(key, 0) + 1
         future = self._waiting.get(key)
         if future is not None and not future.done():
-            future.set_result(message)
+            future.set_result(Response(message, len(self.frames)))
 
     async def _answer(self, id_: Json, method: str, params: dict[str, Json]) -> None:
         try:

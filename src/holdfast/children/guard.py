@@ -93,18 +93,19 @@ def guard_the_guard(leash: int, inner: int) -> int:
     poll.register(wake, select.POLLIN)
     deadline = None
     while True:
-        for fd, _ in poll.poll(None if deadline is None else 20):
-            if fd == wake:
-                os.read(wake, 512)
-            else:
-                poll.unregister(leash)
-                deadline = time.monotonic() + GRACE_SECONDS
+        # Looked at before each wait: an inner guard whose command is quick may be gone before we could be woken.
         status = reap(inner, keep_running=True)
         if status is None and deadline is not None and time.monotonic() > deadline:
             status = kill_all(inner)
         if status is not None:
             kill_all(inner)  # what it left behind is ours now
             return exit_code(status)
+        for fd, _ in poll.poll(None if deadline is None else 20):
+            if fd == wake:
+                os.read(wake, 512)
+            else:
+                poll.unregister(leash)
+                deadline = time.monotonic() + GRACE_SECONDS
 
 
 def start(command: list[str]) -> int:

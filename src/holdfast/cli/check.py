@@ -55,6 +55,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "times (default: spec, sessions, durability, hostile).",
 )
 @click.option(
+    "--only",
+    multiple=True,
+    metavar="ID",
+    help="Check this requirement, and what it needs, instead of profiles; may be given several times.",
+)
+@click.option(
     "--protocol",
     type=click.Choice(["1", "2", "auto"]),
     default="auto",
@@ -166,9 +172,19 @@ def _settings(options: dict[str, Any]) -> CheckSettings:
     given = {name: options[f"prompt_{name}"] for name in ("talk", "tool", "ask", "long")}
     prompts = Prompts(**{name: text for name, text in given.items() if text is not None})
     return CheckSettings(
-        profiles=tuple(dict.fromkeys(profiles)), versions=versions, prompts=prompts, deadline=options["deadline"],
+        profiles=tuple(dict.fromkeys(profiles)), only=_known(options["only"]), versions=versions,
+        prompts=prompts, deadline=options["deadline"],
         quiet=options["quiet"], jobs=options["jobs"], schemas=find_schemas(options["schemas"]),
     )  # fmt: skip
+
+
+def _known(ids: tuple[str, ...]) -> tuple[str, ...]:
+    from holdfast.check.requirements import BY_ID  # noqa: PLC0415
+
+    for id_ in ids:
+        if id_ not in BY_ID:
+            raise click.UsageError(f"there is no requirement {id_!r}; `holdfast check --list` prints all")
+    return ids
 
 
 async def _check(command: tuple[str, ...], options: dict[str, Any], settings: CheckSettings) -> Report:

@@ -14,7 +14,7 @@ from holdfast.check.wire import members, objects
 if TYPE_CHECKING:
     from holdfast.check.session import Session, Turn
     from holdfast.check.trial import Connected, Trial
-    from holdfast.check.wire import Json
+    from holdfast.check.wire import Json, Response
 
 NO_SESSION = "holdfast-check-no-such-session"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC"
@@ -199,8 +199,16 @@ async def cancelled_turn(trial: Trial, session: Session) -> Turn:
     prompt = session.begin(trial.prompts.long)
     if not await session.heard(since=start) or session.wire.ended:
         raise NotTested("the agent said nothing that could be cancelled; see --prompt-long")
+    if await session.wire.until(lambda: _is_over(session, prompt, start), trial.quiet):
+        raise NotTested("the turn was over before it could be cancelled; see --prompt-long")
     session.cancel()
     return await session.end_of(prompt, start)
+
+
+def _is_over(session: Session, prompt: asyncio.Future[Response], start: int) -> bool:
+    """Whether a turn has ended: version 1 says so by the answer, version 2 by a state."""
+    told = any("stopReason" in update.body for update in session.updates(start))
+    return told or (prompt.done() and session.ends_with_answer)
 
 
 @check("cancel")
@@ -331,11 +339,7 @@ async def permission_cancelled(trial: Trial) -> None:
     wire, start = session.wire, len(session.wire.frames)
     prompt = session.begin(trial.prompts.ask)
 
-    def decided() -> bool:
-        idle = any(update.body.get("stopReason") for update in session.updates(start))
-        return bool(_questions(session)) or idle or (trial.version == 1 and prompt.done())
-
-    await wire.until(decided, trial.settings.deadline)
+    await wire.until(lambda: bool(_questions(session)) or _is_over(session, prompt, start), trial.settings.deadline)
     if not _questions(session):
         raise NotTested("the agent asked for no permission; see --prompt-ask")
     session.cancel()

@@ -41,7 +41,7 @@ async def loaded(trial: Trial, session_id: str) -> tuple[Session, int]:
     """Load a session in a fresh process; return it when the replay is quiet, and where the answer came."""
     connected = await trial.connect(ALLOWING)
     session = await connected.load(session_id)
-    answered = len(session.wire.frames)
+    answered = session.wire.answered_at
     await session.wire.quiet(trial.quiet)
     return session, answered
 

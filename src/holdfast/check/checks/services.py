@@ -13,7 +13,7 @@ from holdfast.check.wire import objects
 
 if TYPE_CHECKING:
     from holdfast.check.trial import Trial
-    from holdfast.check.wire import Json
+    from holdfast.check.wire import Answerer, Json
 
 SERVICES = ("fs/", "terminal/")
 
@@ -32,7 +32,8 @@ async def services_not_offered(trial: Trial) -> None:
 @check("paths-absolute")
 async def paths_absolute(trial: Trial) -> None:
     """Offer everything, and look at the paths: in requests, locations and diffs."""
-    session = await (await trial.connect(ALLOWING, offers=("read", "write", "terminal"))).new()
+    files: dict[str, Answerer] = {"fs/read_text_file": _reads, "fs/write_text_file": _writes}
+    session = await (await trial.connect({**ALLOWING, **files}, offers=("read", "write", "terminal"))).new()
     await session.prompt(trial.prompts.tool)
     named = [params.get("path") for method, params in session.wire.asked if method.startswith("fs/")]
     for update in session.updates():
@@ -58,6 +59,16 @@ async def client_refuses(trial: Trial) -> None:
         fail("a stop reason", "none")
     if not session.told().calls:
         raise NotTested("the agent used no tool; see --prompt-tool")
+
+
+def _reads(params: dict[str, Json]) -> Json:
+    del params
+    return {"content": "pebble"}
+
+
+def _writes(params: dict[str, Json]) -> Json:
+    del params
+    return {}
 
 
 def _is_absolute(path: str) -> bool:

@@ -251,7 +251,7 @@ async def close_quiet(trial: Trial) -> None:
     if not await session.heard(since=start):
         raise NotTested("the agent said nothing; see --prompt-long")
     await connected.wire.request("session/close", {"sessionId": session.id})
-    closed = len(session.wire.frames)
+    closed = session.wire.answered_at
     await session.wire.quiet(trial.quiet)
     late = session.pieces(closed)
     if late:

@@ -48,6 +48,7 @@ SHELLS = (
     "developer__shell",  # goose
     "terminal",  # hermes, crow
     "execute",
+    "run",  # holdfast code
 )
 READERS = ("Read", "read", "read_file", "ReadFile", "view", "read_text_file", "text_editor", "str_replace_editor")
 WRITERS = ("Write", "write", "write_file", "WriteFile", "create", "write_text_file")
