@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.broken_agents import BREAKS
+from tests.support.broken_agents import BREAKS, REMOTE_BREAKS
 from tests.support.checked_agent import InProcess
 from tests.support.links import PROGRAMS
 from tests.support.schemas import SDK, lacking
@@ -26,7 +26,8 @@ pytestmark = pytest.mark.timeout(300)
 PROMPTS = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/long")
 NEED_PROCESS = (*(row.id for row in REQUIREMENTS if row.profile == "durability"), "mcp-ended")
 """What is seen only when an agent is a process of its own."""
-IN_PROCESS = tuple(row.id for row in REQUIREMENTS if row.id not in NEED_PROCESS)
+REMOTE = tuple(row.id for row in REQUIREMENTS if row.profile == "remote")
+IN_PROCESS = tuple(row.id for row in REQUIREMENTS if row.id not in (*NEED_PROCESS, *REMOTE))
 
 
 def settings(*profiles: str, version: int | None = None, deadline: float = 30.0) -> CheckSettings:
@@ -65,7 +66,7 @@ def test_every_requirement_has_a_script_and_a_broken_agent() -> None:
     ids = {row.id for row in REQUIREMENTS}
     assert ids == CHECKS.keys() | OBSERVATIONS.keys()
     assert not CHECKS.keys() & OBSERVATIONS.keys()
-    assert ids == BREAKS.keys()
+    assert ids == BREAKS.keys() | REMOTE_BREAKS.keys()
     assert {need for row in REQUIREMENTS for need in row.needs} <= ids
 
 

@@ -869,3 +869,56 @@ def _notes_refusal(agent: Filter, message: Message) -> list[Message]:
 def _gives_up(agent: Filter, message: Message) -> list[Message]:
     ends = agent.update(message).get("state") == "idle" or agent.method_of(message) == "session/prompt"
     return [] if ends and "refused" in agent.notes else [message]
+
+
+# Servers: an application around the good one
+
+
+def _around(change: Callable[[Any, Any, Any], tuple[Any, Any, Any]]) -> Callable[[Any], Any]:
+    """Make an ASGI application of another: the change gets scope, receive and send."""
+
+    def make(app: Any) -> Any:
+        async def changed(scope: Any, receive: Any, send: Any) -> None:
+            await app(*change(scope, receive, send))
+
+        return changed
+
+    return make
+
+
+def _answers(change: Callable[[Message], Message]) -> Callable[[Any], Any]:
+    def around(scope: Any, receive: Any, send: Any) -> tuple[Any, Any, Any]:
+        async def changed(message: Message) -> None:
+            await send(change(message) if message["type"] == "http.response.start" else message)
+
+        return scope, receive, changed
+
+    return _around(around)
+
+
+def _without_connection_id(start: Message) -> Message:
+    return {**start, "headers": [pair for pair in start["headers"] if pair[0].lower() != b"acp-connection-id"]}
+
+
+def _without_origin(scope: Any, receive: Any, send: Any) -> tuple[Any, Any, Any]:
+    return {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"origin"]}, receive, send
+
+
+def _without_load(scope: Any, receive: Any, send: Any) -> tuple[Any, Any, Any]:
+    async def changed() -> Any:
+        message = await receive()
+        if message.get("text"):
+            value = json.loads(message["text"])
+            message["text"] = json.dumps({**value, "method": "holdfast/no"}) if is_load(value) else message["text"]
+        return message
+
+    return scope, changed, send
+
+
+REMOTE_BREAKS: dict[str, Callable[[Any], Any]] = {
+    "remote-token": lambda app: app,  # its authenticator lets everybody in
+    "remote-connection-id": _answers(_without_connection_id),
+    "remote-origin": _around(_without_origin),
+    "remote-unknown-connection": _answers(lambda start: {**start, "status": 400} if start["status"] == 404 else start),
+    "remote-load": _around(_without_load),
+}

@@ -43,6 +43,7 @@ PROFILES: Final = {
     "hostile": "bytes that are no message, and messages that are no request",
     "mcp": "MCP servers that the client names",
     "client-services": "the client's files and terminals",
+    "remote": "the endpoint of a remote agent: WebSocket and HTTP",
 }
 """What can be checked, by name. `spec-v1` and `spec-v2` are `spec` in one version."""
 

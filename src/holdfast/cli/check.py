@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.agent_command import AgentCommand, command_behind
+
 if TYPE_CHECKING:
     from holdfast.check import CheckSettings, Report, Result, Target
 
 HELP = """Check whether an agent keeps the promises of the protocol, and ours.
 
-The agent is given by its command behind `--`. Each check starts it afresh in an empty directory.
+The agent is given by its command behind `--`, or by its address. Each check starts it afresh in an empty directory.
 With real models this costs turns; `--model-server` starts a scripted one instead and says which variables to set.
 
 \b
@@ -21,38 +23,25 @@ With real models this costs turns; `--model-server` starts a scripted one instea
   holdfast check --profile sessions -- my-agent         what users lose most often
   holdfast check --json r.json --html r.html -- my-agent
   holdfast check --baseline known.toml -- my-agent      for CI: fails on what is new, and on lines that are stale
+  holdfast check --url wss://host/acp --token-file t    a remote agent
   holdfast check --compare a.json b.json                the matrix of several reports
   holdfast check --client --json r.json                 the other way round: an agent that watches its client
 
 Status: 0 conformant and no promise broken; 1 not; 2 it could not be checked.
 """
 
-_COMMAND = "holdfast.check.command"
-
-
-class _Check(click.Command):
-    """Keeps what stands behind `--` apart: the command of an agent."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse our own arguments, without the agent's command."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
-            args = args[:at]
-        return super().parse_args(ctx, args)
-
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("check", cls=_Check, help=HELP)
+@click.command("check", cls=AgentCommand, help=HELP)
 @click.argument("reports", nargs=-1, type=_FILE, metavar="[-- COMMAND…]")
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
-    help="spec, spec-v1, spec-v2, sessions, durability, hostile, mcp, client-services, all; may be given several "
-    "times (default: spec, sessions, durability, hostile).",
+    help="spec, spec-v1, spec-v2, sessions, durability, hostile, mcp, client-services, remote, all; may be given "
+    "several times (default: spec, sessions, durability, hostile).",
 )
 @click.option(
     "--only",
@@ -74,6 +63,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="NAME=VALUE",
     help="A variable for the agent; may be given several times.",
 )
+@click.option("--url", help="The address of a remote agent: wss://host/acp, or https://host/acp.")
+@click.option("--token-file", type=_FILE, help="The token for --url.")
 @click.option("--prompt-talk", metavar="TEXT", help="Makes the agent say something.")
 @click.option("--prompt-tool", metavar="TEXT", help="Makes it use a tool.")
 @click.option("--prompt-ask", metavar="TEXT", help="Makes it ask for permission.")
@@ -112,7 +103,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> int:
     """See HELP."""
-    command: tuple[str, ...] = ctx.meta.get(_COMMAND, ())
+    command = command_behind(ctx, None) or ()
     if options["lists"]:
         return _list()
     if options["compare"]:
@@ -123,8 +114,8 @@ def check(ctx: click.Context, /, **options: Any) -> int:
         from holdfast.check.client_check import check_client  # noqa: PLC0415
 
         return check_client(options["json_file"], options["html"], options["markdown"], options["schemas"])
-    if not command:
-        raise click.UsageError("give an agent's command behind `--`, as in: holdfast check -- gemini --acp")
+    if bool(command) == (options["url"] is not None):
+        raise click.UsageError("give an agent's command behind `--`, or its address by --url")
     return _run(command, options)
 
 
@@ -161,7 +152,7 @@ def _settings(options: dict[str, Any]) -> CheckSettings:
     for profile in options["profiles"] or ("spec", "sessions", "durability", "hostile"):
         name, _, version = profile.partition("-v")
         if profile == "all":
-            profiles += PROFILES
+            profiles += [one for one in PROFILES if one != "remote" or options["url"] is not None]
         elif name == "spec" and version in ("1", "2"):
             versions = (int(version),)
             profiles.append(name)
@@ -191,8 +182,9 @@ async def _check(command: tuple[str, ...], options: dict[str, Any], settings: Ch
     from holdfast.check import run_checks  # noqa: PLC0415
 
     variables = dict(_variable(given) for given in options["variables"])
+    remote = options["url"], options["token_file"]
     if not options["model_server"]:
-        return await run_checks(_target(command, variables), settings, _progress())
+        return await run_checks(_target(command, variables, *remote), settings, _progress())
     from holdfast.testing.model_server import ModelServer, obey  # noqa: PLC0415
 
     async with ModelServer(obey) as server:
@@ -201,13 +193,17 @@ async def _check(command: tuple[str, ...], options: dict[str, Any], settings: Ch
             "ANTHROPIC_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": server.root, "GEMINI_API_KEY": "x",
         }  # fmt: skip
         click.echo("The agent gets: " + " ".join(f"{name}={value}" for name, value in models.items()), err=True)
-        return await run_checks(_target(command, {**models, **variables}), settings, _progress())
+        return await run_checks(_target(command, {**models, **variables}, *remote), settings, _progress())
 
 
-def _target(command: tuple[str, ...], variables: dict[str, str]) -> Target:
+def _target(command: tuple[str, ...], variables: dict[str, str], url: str | None, token_file: Path | None) -> Target:
     from holdfast.check import CommandTarget  # noqa: PLC0415
 
-    return CommandTarget(command, variables)
+    if url is None:
+        return CommandTarget(command, variables)
+    from holdfast.check.remote import UrlTarget  # noqa: PLC0415
+
+    return UrlTarget(url, None if token_file is None else token_file.read_text().strip())
 
 
 def _variable(given: str) -> tuple[str, str]:

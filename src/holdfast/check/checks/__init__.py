@@ -4,7 +4,7 @@ A script returns where the agent did what is required, and raises one of `holdfa
 one rule and leans on as few others as possible, so that an agent with one fault fails one check.
 """
 
-from holdfast.check.checks import durability, hostile, mcp, prompts, restoring, services, sessions, wires
+from holdfast.check.checks import durability, hostile, mcp, prompts, remote, restoring, services, sessions, wires
 from holdfast.check.checks.registry import CHECKS, OBSERVATIONS, Observation, Script
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "hostile",
     "mcp",
     "prompts",
+    "remote",
     "restoring",
     "services",
     "sessions",

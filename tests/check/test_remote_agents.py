@@ -1,0 +1,75 @@
+"""Remote agents: ours passes over its WebSocket, and each server with one fault fails that."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.broken_agents import REMOTE_BREAKS
+from tests.support.checked_agent import good_agent
+from tests.support.web_links import serving
+
+from holdfast.agent.port import AuthorAgent
+from holdfast.check import CheckSettings, Outcome, Prompts, run_checks
+from holdfast.check.remote import UrlTarget
+from holdfast.errors import UsageError
+from holdfast.server import Host
+from holdfast.server.remote import Everybody, Names, RemoteServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from holdfast.server.remote import RemoteRequest
+
+pytestmark = pytest.mark.timeout(300)
+
+PROMPTS = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/long")
+TOKEN = "hf_right"
+
+
+class OneToken:
+    """Lets in whoever has the one token."""
+
+    async def principal(self, request: RemoteRequest) -> str | None:
+        return "ada" if request.bearer == TOKEN else None
+
+
+@asynccontextmanager
+async def served(folder: Path, broken: str = "") -> AsyncGenerator[UrlTarget]:
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    authenticator: Any = Everybody() if broken == "remote-token" else OneToken()
+    host = Host(AuthorAgent(good_agent()), store=str(folder / "sessions.db"))
+    server = RemoteServer(host, names=Names([]), authenticator=authenticator)
+    app: Any = server
+    if broken:
+        app = REMOTE_BREAKS[broken](server)
+    async with serving(app, **({"ws": WebSocketsSansIOProtocol} if broken else {})) as port:
+        server.names = Names([f"127.0.0.1:{port}"])
+        yield UrlTarget(f"ws://127.0.0.1:{port}/acp", TOKEN)
+        await server.close(1.0)
+
+
+def settings(*profiles: str) -> CheckSettings:
+    return CheckSettings(profiles, prompts=PROMPTS, deadline=30.0, quiet=0.05, jobs=4)
+
+
+async def test_our_server_passes(tmp_path: Path) -> None:
+    async with served(tmp_path) as target:
+        report = await run_checks(target, settings("remote", "sessions"))
+    assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
+    assert {row.version for row in report.results} == {1, 2}
+
+
+@pytest.mark.parametrize("broken", REMOTE_BREAKS)
+async def test_a_server_with_one_fault_fails_one_requirement(broken: str, tmp_path: Path) -> None:
+    async with served(tmp_path, broken) as target:
+        report = await run_checks(target, settings("remote"))
+    assert {row.id for row in report.results if row.outcome is not Outcome.PASSED} == {broken}
+
+
+async def test_an_address_where_nobody_is_cannot_be_checked() -> None:
+    with pytest.raises(UsageError, match="cannot be reached"):
+        await run_checks(UrlTarget("ws://127.0.0.1:9/acp", None), settings("remote"))
