@@ -397,6 +397,8 @@ class WrappedAgent:
                 self.say(rest)
             case "slowly":
                 self.say(rest, pause=0.02)
+            case "count":
+                self.say("".join(f"w{rest}.{at} " for at in range(200)) + "done.", pause=0.0005)
             case "mode":
                 self.say(self.at.mode)
             case "change":

@@ -105,7 +105,7 @@ class AgentProcess:
     @property
     def alive(self) -> bool:
         """Whether it can still be spoken to."""
-        return self.death is None
+        return self.death is None and not self._transport.is_ending
 
     def can(self, what: str) -> bool:
         """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``…"""  # noqa: D400, D415

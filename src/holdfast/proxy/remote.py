@@ -51,6 +51,8 @@ class RemoteSession:
         self.lifting: Lifting = process.dialect.lifting()
         self.answer: Update = {}
         """What the agent answered when it was opened: its options."""
+        self.heard = False
+        """Whether the agent has said or asked anything since it was prompted last."""
         self.owner: ProxySession | None = None
         """The session of ours it belongs to, while that is in memory."""
         self._waiting: list[Event] = []  # said while nobody here took it
@@ -85,6 +87,7 @@ class RemoteSession:
 
     def hear(self, raw: bytes) -> None:
         """Take an update as it came."""
+        self.heard = True
         try:
             events = self.lifting.lift(raw)
         except InvalidParams as e:
@@ -186,6 +189,7 @@ class RemoteSession:
 
         Raises `AgentRefused` where the agent fails or dies. When this is cancelled, the agent is asked to stop.
         """
+        self.heard = False
         self._prompt = self._loop.create_task(self._run(blocks, meta), name=f"prompt of {self.id}")
         self._prompt.add_done_callback(_retrieve)
         try:

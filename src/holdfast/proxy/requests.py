@@ -111,7 +111,10 @@ class AgentRequests:
     def _session(self, params: Any) -> ProxySession | None:
         session_id = cast("Update", params).get("sessionId") if isinstance(params, dict) else None
         remote = self._process.sessions.get(session_id) if isinstance(session_id, str) else None
-        return None if remote is None else remote.owner
+        if remote is None:
+            return None
+        remote.heard = True
+        return remote.owner
 
 
 async def _ask(session: ProxySession, question: Question) -> Answer:

@@ -37,6 +37,9 @@ CLOSE_SECONDS = 1.0
 STUCK_SECONDS = 10.0
 """An agent that goes on with a cancelled prompt has so many seconds more when the next one comes; then it is ended."""
 
+UNNOTICED_SECONDS = 1.0
+"""The death of an agent is noticed within so many seconds: one that was silent until then never got the prompt."""
+
 NORMAL_ENDS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal"})
 """How a turn ends whose answer the agent knows to its end."""
 
@@ -178,15 +181,31 @@ class ProxySession:
     async def perform(self, turn: LiveTurn) -> StopReason | None:
         """Send the prompt to the agent and wait for the end of its turn."""
         self._last_client = turn.client
-        remote = await self._connected(turn.client)
-        blocks = [*await self._told_again(turn), *turn.prompt]
-        self.keep_record()
-        end = await remote.prompt(blocks, turn.meta)
+        sent_at = asyncio.get_running_loop().time()
+        try:
+            end = await self._send(turn)
+        except AgentRefused:
+            if not self._died_before(sent_at):
+                raise
+            end = await self._send(turn)
         reason = end.get("stopReason")
         if reason in NORMAL_ENDS and not turn.cancelled:
             self.record.knows = turn.message_id
             self.keep_record()
         return reason if isinstance(reason, str) else None  # pyright: ignore[reportReturnType]
+
+    async def _send(self, turn: LiveTurn) -> Update:
+        """Send the prompt to the agent, which is brought back first if it is gone; return how the turn ended."""
+        remote = await self._connected(turn.client)
+        blocks = [*await self._told_again(turn), *turn.prompt]
+        self.keep_record()
+        return await remote.prompt(blocks, turn.meta)
+
+    def _died_before(self, sent_at: float) -> bool:
+        """Return whether the agent was dead already when it was prompted, and we did not know it yet (P3)."""
+        remote = self.remote
+        soon = asyncio.get_running_loop().time() < sent_at + UNNOTICED_SECONDS
+        return remote is not None and not remote.alive and not remote.heard and soon and self._lost is None
 
     async def _told_again(self, turn: LiveTurn) -> Sequence[Update]:
         """Return what stands in front of the prompt: what the agent has forgotten; and tell the user so (G6)."""

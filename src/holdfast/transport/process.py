@@ -79,6 +79,11 @@ class ProcessTransport(PipeTransport):
         return self._stdout.text()
 
     @property
+    def is_ending(self) -> bool:
+        """Whether its output has ended: it is dying, and the receiver will hear how in a moment."""
+        return self._farewell is not None
+
+    @property
     def name(self) -> str:
         """The name of the program."""
         return self._child.name
