@@ -10,13 +10,14 @@ FRAMEWORKS_PINS := bench/frameworks.txt
 UV := $(shell command -v uv 2>/dev/null)
 NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
-TORTURES := fuzz mcp_cycles kill9 every_write power_loss eight_processes rename_race
+TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes rename_race
 
 .PHONY: demo test quick bench torture field fmt lock clean tmux
 
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
 	@$(BIN)/python examples/killed_and_loaded.py
+	@$(BIN)/python examples/wrapped_and_killed.py
 
 test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
 	$(BIN)/ruff format --check .

@@ -112,7 +112,7 @@ def test_a_session_is_continued_or_an_error_and_never_silently_new(tmp_path: Pat
         (("demo", "--continue", "--resume", "x"), 2, "choose one"),
         (("demo", "--print"), 1, "there is nothing to say"),
         (("--", "true"), 1, "exited with status 0"),
-        (("--store", "x.db", "--", "true"), 1, "--store is for agents of ours"),
+        (("--bare", "--store", "x.db", "--", "true"), 1, "--store and --bare do not go together"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_with_what_to_do(arguments: tuple[str, ...], status: int, says: str, tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ def habits_of(agent: tuple[int, tuple[str, ...]]) -> tuple[str, ...]:
 
 async def client_of(wrapped: Wrapped, version: int) -> Client:
     """Connect a client that takes notices: what it is told besides the conversation is then no part of it."""
-    return await wrapped.client(version, **({"session": {"notices": {}}} if version == 1 else {}))
+    able: dict[str, Any] = {"session": {"notices": {}}} if version == 1 else {}
+    return await wrapped.client(version, **able)
 
 
 def seen(client: Client) -> list[dict[str, Any]]:

@@ -43,8 +43,9 @@ def is_gone(pid: int) -> bool:
 
 
 async def eventually(happened: Callable[[], bool]) -> None:
+    """Wait until something that nobody tells us has happened."""
     async with asyncio.timeout(30):
-        while not happened():
+        while not happened():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 

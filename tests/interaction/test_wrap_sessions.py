@@ -128,7 +128,7 @@ async def test_with_several_principals_nobody_sees_what_lies_in_the_agents_home(
         mine, other = await wrapped.client(version), await wrapped.client(version, principal="other")
         for client in (mine, other):
             assert await listed(client) == []
-            params = {"sessionId": "0123456789abcdef-own", "cwd": str(tmp_path), "mcpServers": []}
+            params: dict[str, Any] = {"sessionId": "0123456789abcdef-own", "cwd": str(tmp_path), "mcpServers": []}
             assert (await client.refusal("session/load", params)).code == -32002
         assert wrapped.starts == 2
 
@@ -137,7 +137,7 @@ async def test_pages_hold_the_agents_sessions_where_their_time_puts_them(tmp_pat
     make_own(tmp_path / "home", "0123456789abcdef-own", tmp_path, "hello", "Hello.")
     async with wrapping(tmp_path) as wrapped:
         client = await wrapped.client(1)
-        ours = []
+        ours: list[str] = []
         for _ in range(52):
             ours.append(await client.new(str(tmp_path)))
             await client.prompt(ours[-1], "say x")
@@ -169,7 +169,7 @@ async def test_a_fork_knows_what_was_said_and_leaves_the_other_alone(
         client = await wrapped.client(version)
         session = await client.new(cwd)
         await client.prompt(session, "remember heron")
-        params = {"sessionId": session, "cwd": cwd, "mcpServers": []}
+        params: dict[str, Any] = {"sessionId": session, "cwd": cwd, "mcpServers": []}
         fork = (await client.ask("session/fork", params))["sessionId"]
         await client.prompt(fork, "remember egret")
         client.forget()
@@ -192,7 +192,12 @@ async def test_a_fork_inside_a_history_does_not_know_what_came_later(tmp_path: P
         await client.prompt(session, "remember heron")
         message = next(it["messageId"] for it in client.updates("agent_message_chunk"))
         await client.prompt(session, "remember egret")
-        params = {"sessionId": session, "cwd": cwd, "mcpServers": [], "_meta": {"holdfast/upTo": message}}
+        params: dict[str, Any] = {
+            "sessionId": session,
+            "cwd": cwd,
+            "mcpServers": [],
+            "_meta": {"holdfast/upTo": message},
+        }
         fork = (await client.ask("session/fork", params))["sessionId"]
         client.forget()
         await client.prompt(fork, "recall")

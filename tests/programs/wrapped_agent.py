@@ -21,7 +21,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-HABITS = frozenset(sys.argv[1:])
+HABITS = frozenset(habit.replace("-", " ") for habit in sys.argv[1:])
 V2 = "v2" in HABITS
 HOME = Path(os.environ.get("AGENT_HOME", "."))
 Message = dict[str, Any]
@@ -160,10 +160,10 @@ class WrappedAgent:
             method(message["id"], message.get("params") or {})
 
     def initialize(self, id_: object, params: Message) -> None:
-        able = {"list": {}, "resume": {}, "fork": {}, "delete": {}, "close": {}}
-        able = {name: {} for name in able if f"no {name}" not in HABITS}
+        names = ("list", "resume", "fork", "delete", "close")
+        able: Message = {name: {} for name in names if f"no {name}" not in HABITS}
         if V2:
-            session = {**able, "prompt": {"embeddedContext": {}}, "mcp": {"stdio": {}}}
+            session: Message = {**able, "prompt": {"embeddedContext": {}}, "mcp": {"stdio": {}}}
             about = {"name": "wrapped", "version": "2"}
             self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": session}})
             return
@@ -192,7 +192,7 @@ class WrappedAgent:
     def new_id(self) -> str:
         if "counts" not in HABITS:
             return str(uuid.uuid4())
-        return str(1 + sum(1 for path in HOME.glob("*.json")))
+        return str(1 + len(list(HOME.glob("*.json"))))
 
     def options(self, conversation: Conversation) -> Message:
         if "no options" in HABITS:
@@ -487,7 +487,7 @@ class WrappedAgent:
         if V2:
             about = {"title": "May I?", "subject": {"type": "tool_call", "toolCall": call}}
         said = self.ask("session/request_permission", {"sessionId": self.at.id, "options": OPTIONS, **about})
-        outcome = (said.get("result") or {}).get("outcome", {})
+        outcome: Message = (said.get("result") or {"outcome": {}})["outcome"]
         if outcome.get("optionId") == "yes":
             self.update("tool_call_update", toolCallId=key, status="completed")
         self.say(json.dumps(outcome))

@@ -5,6 +5,7 @@
 | `python -m tests.torture` | 10,000,000 lines | bytes that are nearly right, against a real peer |
 | `python -m tests.torture.mcp_cycles` | 1,000 toolboxes | MCP servers that do their worst come and go |
 | `python -m tests.torture.kill9` | 10,000 kills | engines are killed at random moments |
+| `python -m tests.torture.wrapped_kills` | 1,000 kills | a wrapped agent, its proxy, or both are killed |
 | `python -m tests.torture.every_write` | every call | an engine is killed at each call that changes a disk |
 | `python -m tests.torture.power_loss` | 20,000 losses | power is lost while a store is used |
 | `python -m tests.torture.eight_processes` | 60 seconds | eight processes use one store, some are killed |

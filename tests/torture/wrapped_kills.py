@@ -4,8 +4,8 @@
 
 Each round starts `holdfast wrap` on a store, loads the session and looks: all that any client has seen must be there,
 in the same order, under the same ids, once, and every turn must have an end. Then it prompts, and kills with SIGKILL
-the agent, the proxy, or both. The agent streams numbered words, so one that is missing or there twice is found. Exits with
-1 if anything was wrong.
+the agent, the proxy, or both. The agent streams numbered words, so one that is missing or there twice is found. Exits
+with 1 if anything was wrong.
 """
 
 # ruff: noqa: T201
@@ -104,9 +104,9 @@ def _key(entry: dict[str, Any]) -> str:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    content: Any = entry.get("content")
-    blocks: list[Any] = content if isinstance(content, list) else [content]
-    return "".join(block.get("text", "") for block in blocks if isinstance(block, dict))
+    content: Any = entry.get("content") or []
+    blocks: list[dict[str, Any]] = [content] if isinstance(content, dict) else content
+    return "".join(str(block.get("text", "")) for block in blocks)
 
 
 class Round:
@@ -206,7 +206,7 @@ def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
 async def torture(rounds: int, seed: int, directory: Path) -> tuple[int, dict[str, int], int]:
     """Do so many rounds; return how many failed, what was killed how often, and how much was seen."""
     rng = random.Random(seed)
-    killed = dict.fromkeys(TARGETS, 0)
+    killed: dict[str, int] = dict.fromkeys(TARGETS, 0)
     failures = seen = 0
     witness, habits, place = Witness(), HABITS[0], directory
     progress = Progress(rounds, "kills")

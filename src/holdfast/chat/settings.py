@@ -85,11 +85,13 @@ def chat_settings(
     protocol: Literal["auto", 1, 2],
     inspection: Inspection = NO_INSPECTION,
     prints: bool = False,
+    bare: bool = False,
 ) -> tuple[ChatSettings, str]:
     """Return the settings that a command line means, and what the user should be told about them.
 
     An agent of ours runs in a process of its own, as it does for an editor: whatever it prints, and however it ends,
-    the chat goes on. Raises `UsageError` where there is no such agent.
+    the chat goes on. Any other is wrapped, so that its sessions hold too, unless `bare`. Raises `UsageError` where
+    there is no such agent.
     """
     remark = ""
     watched: Path | None = None
@@ -97,9 +99,12 @@ def chat_settings(
     if command is not None:
         if inspection.reload:
             raise UsageError("--reload is for an agent in a Python file; one that is given by its command has none")
-        if store is not None:
-            raise UsageError("--store is for agents of ours; one that is given by its command keeps its own sessions")
-        named = ("--", *command)
+        if bare and store is not None:
+            raise UsageError("--store and --bare do not go together: without us the agent keeps its own sessions")
+        store_option = ("--store", store) if store is not None else ()
+        named = (*store_option, *(("--bare",) if bare else ()), "--", *command)
+        if not bare:
+            command = (sys.executable, "-m", "holdfast", "wrap", *store_option, "--", *command)
     else:
         if agent is None:
             agent, remark = default_agent()

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 HELP = """Talk to an agent in the terminal.
 
 AGENT is a Python file that declares one (FILE or FILE:NAME), or `demo`, or `code`. Any other ACP agent is given by its
-command, behind `--`:
+command, behind `--`; it is wrapped, so that its sessions are kept as ours are:
 
 \b
   holdfast chat weather.py
   holdfast chat -- gemini --acp
+  holdfast chat --continue -- gemini --acp
   holdfast chat weather.py --continue
   echo "How warm is it?" | holdfast chat weather.py --print
 
@@ -79,7 +80,8 @@ again, in the same session, whenever you save it; `--wire` shows every message.
     help="For `code`: an environment variable that commands may see; may be given several times "
     "(default: $HOLDFAST_PASS_ENV).",
 )
-@click.option("--store", "place", metavar="FILE", help="Where our agents keep their sessions, as for `holdfast run`.")
+@click.option("--store", "place", metavar="FILE", help="Where sessions are kept, as for `holdfast run` and `wrap`.")
+@click.option("--bare", is_flag=True, help="Talk to the command behind `--` itself, not through `holdfast wrap`.")
 @click.option(
     "--protocol",
     type=click.Choice(["1", "2", "auto"]),
@@ -124,6 +126,7 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
             bool(options["reload"]),
         ),
         prints=bool(options["prints"]),
+        bare=bool(options["bare"]),
     )
     prompt = cast("str | None", options["prompt"])
     return run_chat(settings, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))

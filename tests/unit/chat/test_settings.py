@@ -36,9 +36,11 @@ def test_the_home_directory_is_a_tilde() -> None:
     assert short_path("/somewhere/else") == "/somewhere/else"
 
 
-def started(agent: str | None, command: tuple[str, ...] | None = None, store: str | None = None) -> Any:
+def started(
+    agent: str | None, command: tuple[str, ...] | None = None, store: str | None = None, *, bare: bool = False
+) -> Any:
     return chat_settings(
-        agent, command, cwd="/p", newest=False, resume=None, permissions=None, store=store, protocol="auto"
+        agent, command, cwd="/p", newest=False, resume=None, permissions=None, store=store, protocol="auto", bare=bare
     )
 
 
@@ -49,6 +51,12 @@ def test_how_to_come_back_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     assert settings.resume_command("s1") == f"holdfast chat --resume s1 --store x.db '{file}'"
     settings, _ = started(None, ("gemini", "--acp"))
     assert settings.resume_command("s1") == "holdfast chat --resume s1 -- gemini --acp"
+    assert settings.command[1:] == ("-m", "holdfast", "wrap", "--", "gemini", "--acp")  # its sessions hold, too
+    settings, _ = started(None, ("gemini", "--acp"), store="x.db")
+    assert settings.resume_command("s1") == "holdfast chat --resume s1 --store x.db -- gemini --acp"
+    assert settings.command[1:] == ("-m", "holdfast", "wrap", "--store", "x.db", "--", "gemini", "--acp")
+    settings, _ = started(None, ("gemini", "--acp"), bare=True)
+    assert settings.resume_command("s1") == "holdfast chat --resume s1 --bare -- gemini --acp"
     assert settings.command == ("gemini", "--acp")
 
 
