@@ -12,7 +12,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes rename_race
 
-.PHONY: demo test quick bench torture field fmt lock clean tmux
+.PHONY: demo docs test quick bench torture field fmt lock clean tmux
 
 demo: $(VENV)/.ready
 	@$(BIN)/python examples/two_processes.py
@@ -29,7 +29,12 @@ test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
 		$(BIN)/basedpyright --verifytypes holdfast --ignoreexternal | grep -E "error|Type completeness score" | tail -30 | tee /dev/stderr \
 		| grep -q "score: 100%"
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# The documentation, in a browser, built again at every change.
+docs: $(VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 # While one works: style, import rules, and the tests that start no processes.
 quick: $(VENV)/.ready

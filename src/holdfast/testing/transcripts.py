@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"\b(call|elicit|msg|plan|ref|sess|term|terminal|compaction)_[0-9a-f]{8,}\b")
 
+_GIT_HEADERS = ("diff --git ", "index ", "new file mode ", "deleted file mode ")
+
 _SIGNS = {"user": "> ", "thought": "~ ", "note": "! ", "other": "! ", "session": "< "}
 
 
@@ -62,6 +64,8 @@ def _part_lines(part: Part) -> list[str]:
     match part.kind:
         case "image":
             return [f"[image {part.text}]"]
+        case "diff":  # what says nothing more depends on the version
+            return [line for line in part.text.rstrip("\n").split("\n") if not line.startswith(_GIT_HEADERS)]
         case "link" if part.label and part.label != part.text:
             return [f"[{part.text}]({part.label})"]
         case _:
