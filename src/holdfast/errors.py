@@ -8,6 +8,7 @@
     │   ├── InvalidRequest      -32600  JSON, but no request, or not now
     │   │   ├── SessionBusy       its turn runs in another process
     │   │   ├── SessionMoved      another process has taken it over
+    │   │   ├── SessionElsewhere  a living process has it, and can be asked for it: `owner`, `address`
     │   │   └── PositionLost      what came after that position is not kept any more
     │   ├── MethodNotFound      -32601
     │   ├── InvalidParams       -32602
@@ -27,6 +28,7 @@
     ├── RemoteError           they refused what we asked: `code`, `message`, `data`, `reason`
     │   └── InvalidAnswer       …or answered something that does not fit the question
     ├── ConnectionLost        the other side went away while something waited for it
+    │   ├── NeighbourLost       …or it is a process on the same store that cannot be reached, or does not answer
     │   ├── ProcessExited       …and it was a process we had started: `returncode`, `stderr`, `stdout`
     │   ├── ConnectionRefused   …or it never was there, or did not want us: `status` is that of HTTP, if it said one
     │   └── StartTimeout        …or it was started and did not answer `initialize` in time: `stderr`, `stdout`
@@ -93,6 +95,16 @@ class SessionBusy(InvalidRequest):
 
 class SessionMoved(InvalidRequest):
     """Another process has taken the session over; what this one wanted to write was refused."""
+
+
+class SessionElsewhere(InvalidRequest):
+    """A living process has the session. Clients of others are served through it."""
+
+    def __init__(self, owner: str, address: str | None) -> None:
+        """Name the owner in words, and say where it listens."""
+        super().__init__(f"This session is open in {owner}")
+        self.owner = owner
+        self.address = address
 
 
 class PositionLost(InvalidRequest):
@@ -214,6 +226,15 @@ class InvalidAnswer(RemoteError):
 
 class ConnectionLost(HoldfastError):
     """The other side is gone; what was waiting for it will never be answered."""
+
+
+class NeighbourLost(ConnectionLost):
+    """A process on the same store cannot be reached, does not answer, or has left."""
+
+    def __init__(self, message: str, *, hangs: bool = False) -> None:
+        """Say why; `hangs` where the process is there and does not answer: to ask again would take as long."""
+        super().__init__(message)
+        self.hangs = hangs
 
 
 class ProcessExited(ConnectionLost):

@@ -199,7 +199,7 @@ async def test_a_take_over_is_told_with_the_same_code_in_both_versions(version: 
         await turn.say("hi")
 
     store = tmp_path / "s.db"
-    async with serving(agent, store) as ours, serving(agent, store) as theirs:
+    async with serving(agent, store, shares=False) as ours, serving(agent, store, shares=False) as theirs:
         client, other = await ours.client(version), await theirs.client(version)
         session = await client.new()
         await client.prompt(session, "x")

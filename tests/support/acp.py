@@ -306,9 +306,10 @@ async def serving(
     *,
     protocol: ProtocolChoice = "auto",
     limits: EngineLimits | None = None,
+    shares: bool = True,
 ) -> AsyncGenerator[Serving]:
     """Serve an agent on a store, in this process."""
-    it = Serving(Host(AuthorAgent(agent), store=str(place), protocol=protocol, limits=limits))
+    it = Serving(Host(AuthorAgent(agent), store=str(place), protocol=protocol, limits=limits, shares=shares))
     try:
         yield it
     finally:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, Origin, SessionClient
+    from holdfast.engine import ConnectedClient, LiveSession, LiveTurn, OpenAttachment, Origin, SessionClient
     from holdfast.model import Answer, Event, OptionValue, Question, StopReason, TurnEnd, Update
     from holdfast.store import Hit, Library
 
@@ -321,6 +321,9 @@ class Recorder:
     system_prompt = None
     services: frozenset[str] = frozenset()
     elicitation = frozenset({"form", "url"})
+    is_remote = False
+    principal = LOCAL
+    meta = None
 
     def __init__(self, always: Answer = None) -> None:
         self.past: list[bytes] = []
@@ -378,6 +381,9 @@ class Recorder:
     def dropped(self, reason: str) -> None:
         self.drops.append(reason)
         self._news.set()
+
+    def moved(self, attachment: OpenAttachment) -> None:
+        raise AssertionError("nobody else has the session")
 
     async def until(self, happened: Callable[[], object]) -> None:
         """Wait, not for ever, until something was shown, asked or told that satisfies a condition."""

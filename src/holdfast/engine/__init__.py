@@ -8,7 +8,19 @@ knows no protocol, no connection, and not what an agent does in a turn.
 from holdfast.engine.attachment import Attachment
 from holdfast.engine.engine import Engine
 from holdfast.engine.journal import claim_session
-from holdfast.engine.ports import AgentPort, AgentSession, ConnectedClient, Origin, SessionClient
+from holdfast.engine.ports import (
+    AgentPort,
+    AgentSession,
+    ConnectedClient,
+    Link,
+    LinkUser,
+    Neighbours,
+    OpenAttachment,
+    OpenSession,
+    OpenTurn,
+    Origin,
+    SessionClient,
+)
 from holdfast.engine.session import EngineLimits, LiveSession
 from holdfast.engine.turn import LiveTurn
 
@@ -19,8 +31,14 @@ __all__ = [
     "ConnectedClient",
     "Engine",
     "EngineLimits",
+    "Link",
+    "LinkUser",
     "LiveSession",
     "LiveTurn",
+    "Neighbours",
+    "OpenAttachment",
+    "OpenSession",
+    "OpenTurn",
     "Origin",
     "SessionClient",
     "claim_session",

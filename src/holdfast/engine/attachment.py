@@ -31,7 +31,7 @@ DROP_BYTES = 32 << 20
 class Attachment:
     """One client watching one session."""
 
-    __slots__ = ("_held", "_held_bytes", "_lines", "_refusal", "_shown", "_unsealed", "client", "session", "showing")
+    __slots__ = ("_held", "_held_bytes", "_shown", "client", "lines", "refusal", "session", "showing", "unsealed")
 
     def __init__(self, session: LiveSession, client: SessionClient) -> None:
         self.session: LiveSession = session
@@ -46,10 +46,10 @@ class Attachment:
         self._held_bytes = 0
         # The past, as of now: what is sealed, and what was shown since.
         journal = session.journal
-        self._lines = journal.lines
-        self._unsealed = [line.body for line in lines_of(journal.open.history)] if journal.open else []
+        self.lines = journal.lines
+        self.unsealed = [line.body for line in lines_of(journal.open.history)] if journal.open else []
         # Where the store could not keep up, a part of that is not stored, and so cannot be shown (P1).
-        self._refusal = journal.failure
+        self.refusal = journal.failure
 
     @property
     def position(self) -> Position:
@@ -64,18 +64,18 @@ class Attachment:
 
     async def past(self, store: Store, start: int = 0) -> AsyncIterator[list[bytes]]:
         """Read what happened before it was attached, from a line on: blocks of stored lines."""
-        if self._refusal is not None:
-            raise self._refusal
-        if start < self._lines:
-            async for blocks in store.read(self.session.id, start, self._lines):
+        if self.refusal is not None:
+            raise self.refusal
+        if start < self.lines:
+            async for blocks in store.read(self.session.id, start, self.lines):
                 yield blocks
-        if self._unsealed:
-            yield self._unsealed
+        if self.unsealed:
+            yield self.unsealed
 
     def follow(self) -> None:
         """Show what happened since it was attached, and from now on everything as it happens."""
         held, self._held = self._held, None
-        self._unsealed = []
+        self.unsealed = []
         if self not in self.session.attachments:
             return
         for before, events in held or ():
@@ -86,7 +86,7 @@ class Attachment:
         """Show what it missed before all that happened since it was attached; there is no past."""
         assert self._held is not None
         self._held[:0] = missed
-        self._lines, self._unsealed = 0, []
+        self.lines, self.unsealed = 0, []
 
     def deliver(self, events: Sequence[Event], before: Position | None) -> None:
         """Take events, now or later; drop the client if it is too far behind.
@@ -102,6 +102,10 @@ class Attachment:
             behind = self._held_bytes > HELD_BYTES
         if behind:
             self.drop("It does not read fast enough; load the session again to go on watching")
+
+    def holds(self, message_id: str) -> bool:
+        """Return whether a prompt is among what waits to be shown."""
+        return any(event.key == message_id for _, run in self._held or () for event in run)
 
     def _hold(self, events: Sequence[Event], before: Position | None) -> None:
         assert self._held is not None

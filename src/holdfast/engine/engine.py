@@ -7,34 +7,45 @@ there (F1).
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.engine.background import background_ends
+from holdfast.engine.journal import ClaimedSession, claim_session
 from holdfast.engine.own_sessions import OwnSessions, merged, split_cursor
-from holdfast.engine.registry import Registry
+from holdfast.engine.registry import Registry, check_cwd
 from holdfast.engine.session import EngineLimits, LiveSession
-from holdfast.errors import InvalidParams, SessionNotFound
+from holdfast.errors import NeighbourLost, SessionBusy, SessionElsewhere, SessionNotFound
 from holdfast.format import lines_of
 from holdfast.model import (
     FINAL_STATUSES,
     UNBOUND,
     History,
+    Position,
     Scope,
     SessionInfo,
     SessionState,
     checked_roots,
     forked,
     new_session_id,
-    normal_path,
 )
-from holdfast.store import Changes
+from holdfast.store import Changes, Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.engine.ports import AgentPort, ConnectedClient, SessionClient
+    from holdfast.engine.ports import (
+        AgentPort,
+        ConnectedClient,
+        Link,
+        LinkUser,
+        Neighbours,
+        OpenSession,
+        SessionClient,
+    )
+    from holdfast.engine.relay.messages import OperationName
+    from holdfast.engine.relay.owner import RelayService
     from holdfast.model import ArchiveFilter, Entry, Page
     from holdfast.store import Store
 
@@ -53,6 +64,28 @@ class Engine:
         self._port = port
         self._own = OwnSessions(store, port)
         self._registry = Registry(store, port, limits or EngineLimits())
+        self._relay: RelayService | None = None
+
+    async def join(self, neighbours: Neighbours) -> None:
+        """Share sessions with the other processes on the store, from now on: be reached, and follow what they own.
+
+        Without it an idle session of another process is taken over, and a busy one refused.
+        """
+        self._registry.neighbours = neighbours
+        await neighbours.listen(self._serve)
+
+    def _serve(self, link: Link) -> LinkUser:
+        if self._relay is None:
+            from holdfast.engine.relay.owner import RelayService  # noqa: PLC0415  (few sessions are shared)
+
+            assert self._registry.neighbours is not None
+            self._relay = RelayService(self, self._registry, self._registry.neighbours)
+        return self._relay.accept(link)
+
+    def introduce(self, name: str) -> None:
+        """Tell the other processes what people call the client of this one."""
+        self._registry.client_name = name
+        self.store.introduce(name)
 
     # Creating, finding, restoring
 
@@ -88,21 +121,20 @@ class Engine:
     ) -> LiveSession:
         """Bring a session back, from memory or from the store, for a client with the roots it names now (B3, B10).
 
-        A client may name it by the agent's own id; one that only the agent has is adopted (G9).
+        A client may name it by the agent's own id; one that only the agent has is adopted (G9). One that is idle in
+        another process is taken over; `open` follows it there.
         """
         path, others = checked_roots(cwd, additional)
         self._registry.agent_name = scope.agent or UNBOUND
         session_id = await self._real_id(session_id, scope, client)
         async with self._registry.lock(session_id):
-            if session_id not in self._registry.live:
-                _check_cwd((await self._registry.get(session_id, scope)).info.cwd, path)
+            await self._check_cwd(session_id, scope, path)
             session = await self._registry.open(session_id, scope, client)
-            _check_cwd(session.cwd, path)
-            if session.additional != others:
-                await session.change(Changes(additional=others))
-            session.touch()
+            check_cwd(session.cwd, path)
             if client is not None:
-                await session.agent.attached(client)
+                await self._registry.welcome(session, client)
+            else:
+                await self._registry.note_roots(session, others)
             return session
 
     async def _real_id(self, name: str, scope: Scope, client: SessionClient | None) -> str:
@@ -116,6 +148,30 @@ class Engine:
             if real is None:
                 raise
             return real
+
+    async def open(self, session_id: str, client: SessionClient, *, scope: Scope = LOCAL_SCOPE) -> OpenSession:
+        """Open a session for a client with the roots it has now (B3, B10), here or where another process owns it."""
+        path, others = checked_roots(client.roots[0], client.roots[1:])
+        registry = self._registry
+        if registry.neighbours is None:
+            return await self.restore(session_id, path, others, scope=scope, client=client)
+        registry.agent_name = scope.agent or UNBOUND
+        session_id = await self._real_id(session_id, scope, client)
+        if registry.is_following:
+            await registry.finder.settled(session_id, client)
+        async with registry.lock(session_id):
+            await self._check_cwd(session_id, scope, path)
+            try:
+                session = await registry.open(session_id, scope, client, take_over=False)
+            except SessionElsewhere:
+                session = await registry.finder.open(session_id, scope, client)
+            if isinstance(session, LiveSession):
+                await registry.welcome(session, client)
+            return session
+
+    async def _check_cwd(self, session_id: str, scope: Scope, path: str) -> None:
+        if session_id not in self._registry.live:
+            check_cwd((await self._registry.get(session_id, scope)).info.cwd, path)
 
     def get(self, session_id: str, scope: Scope = LOCAL_SCOPE) -> LiveSession:
         """Return a session that is open in this process; raise `SessionNotFound` if there is none."""
@@ -160,10 +216,31 @@ class Engine:
         client: SessionClient | None = None,
     ) -> LiveSession:
         """Create a session that begins as another has gone so far (B15). A running turn gives what is finished."""
+        fork_id = fork_id or new_session_id()
+        try:
+            made = await self._make_fork(session_id, cwd, additional, fork_id=fork_id, scope=scope, up_to=up_to)
+        except SessionElsewhere as elsewhere:
+            path, others = checked_roots(cwd, additional)
+            wanted = {"fork_id": fork_id, "roots": (path, *others), "up_to": up_to}
+            await self._do_elsewhere(elsewhere, "fork", session_id, scope, None, **wanted)
+            made = await claim_session(self.store, fork_id, begins_entries=self._registry.port.begins_entries)
+        session = LiveSession(self._registry, made.claim, made.record.info, made.record.state, made.record.lines)
+        return await self._registry.add(session, client, "forked")
+
+    async def fork_for_neighbour(
+        self, session_id: str, cwd: object, additional: object, *, fork_id: str, scope: Scope, up_to: str | None
+    ) -> None:
+        """Create a fork that the process which asks for it will claim."""
+        made = await self._make_fork(session_id, cwd, additional, fork_id=fork_id, scope=scope, up_to=up_to)
+        await self.store.release(made.claim)
+
+    async def _make_fork(
+        self, session_id: str, cwd: object, additional: object, *, fork_id: str, scope: Scope, up_to: str | None
+    ) -> ClaimedSession:
         path, others = checked_roots(cwd, additional)
         async with self._registry.lock(session_id):
-            source = await self._registry.open(session_id, scope)
-            _check_cwd(source.cwd, path)
+            source = await self._open_own(session_id, scope)
+            check_cwd(source.cwd, path)
             await source.journal.shown()
             record = await self._registry.up_to_date(source)
             # From here to the store nothing may come in between: what is sealed and what is said must fit together.
@@ -175,9 +252,7 @@ class Engine:
             )
             # What the agent remembers in the middle of a turn is not for others to know.
             state = msgspec.structs.replace(source.state, memory=record.state.memory)
-            info, state = forked(
-                info, state, fork_id=fork_id or new_session_id(), now=_now(), agent=scope.agent or source.agent_name
-            )
+            info, state = forked(info, state, fork_id=fork_id, now=_now(), agent=scope.agent or source.agent_name)
             state.cut_turn = opened is not None and at is None and bool(opened.private)
             # What goes on beside the turns goes on there; in the fork it has ended.
             ended = History(complete=False)
@@ -186,30 +261,58 @@ class Engine:
             state.background = []
             lines = [*lines_of(entries), *lines_of(ended)]
             made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines)
-        session = LiveSession(self._registry, made.claim, info, state, made.lines)
         if made.cut_turn and not state.cut_turn:
             state.cut_turn = True
-            await session.save()
-        return await self._registry.add(session, client, "forked")
+            await self.store.save(made.claim, Changes(state=state))
+        forked_record = Record(info, state, made.lines, made.claim.epoch, 0)
+        return ClaimedSession(made.claim, forked_record, Position(made.claim.epoch, 0, 0))
 
     # Changing
 
     async def rename(self, session_id: str, title: str | None, *, scope: Scope = LOCAL_SCOPE) -> None:
         """Give a session a title for the user, whether it is open or not."""
-        async with self._registry.lock(session_id):
-            session = await self._registry.open(session_id, scope)
-            await session.rename(title)
+        try:
+            async with self._registry.lock(session_id):
+                session = await self._open_own(session_id, scope)
+                await session.rename(title)
+        except SessionElsewhere as elsewhere:
+            await self._do_elsewhere(elsewhere, "rename", session_id, scope, None, title=title)
 
     async def archive(
         self, session_id: str, *, archived: bool, scope: Scope = LOCAL_SCOPE, client: SessionClient | None = None
     ) -> None:
         """Put a session away, which ends the work on it for all clients (B16), or take it out again."""
-        async with self._registry.lock(session_id):
-            session = await self._registry.open(session_id, scope)
-            await session.change(Changes(archived=archived))
-            if archived:
-                ending = self._registry.retire(session, "This session was archived", by=client)
-                await self._registry.finish(ending)
+        try:
+            async with self._registry.lock(session_id):
+                session = await self._open_own(session_id, scope)
+                await session.change(Changes(archived=archived))
+                if archived:
+                    ending = self._registry.retire(session, "This session was archived", by=client)
+                    await self._registry.finish(ending)
+        except SessionElsewhere as elsewhere:
+            await self._do_elsewhere(elsewhere, "archive" if archived else "unarchive", session_id, scope, client)
+
+    async def _open_own(self, session_id: str, scope: Scope) -> LiveSession:
+        """Open a session here; raise `SessionElsewhere` where another process has it, and can be asked."""
+        return await self._registry.open(session_id, scope, take_over=self._registry.neighbours is None)
+
+    async def _do_elsewhere(
+        self,
+        elsewhere: SessionElsewhere,
+        what: OperationName,
+        session_id: str,
+        scope: Scope,
+        client: SessionClient | None,
+        **more: Any,
+    ) -> None:
+        """Have something done by the process that has a session; raise `SessionBusy` where that one does not answer."""
+        from holdfast.engine.relay.messages import Operation  # noqa: PLC0415
+
+        operation = Operation(what, session_id, scope.principal, scope.agent, **more)
+        try:
+            await self._registry.finder.do(elsewhere, operation, client)
+        except NeighbourLost as e:
+            raise SessionBusy(f"This session is open in {elsewhere.owner}, which does not answer; try again") from e
 
     # Ending
 
@@ -223,6 +326,9 @@ class Engine:
         Where other clients are attached, only this client's prompts are cancelled, and it alone is detached. Without
         others the session leaves memory; its data stay.
         """
+        if self._registry.is_following and self._registry.finder.followed(session_id, client) is not None:
+            await self._registry.finder.leave(session_id, client)
+            return
         await self._registry.finish(self._close(session_id, scope, client, for_all=False))
 
     async def _close(self, session_id: str, scope: Scope, client: SessionClient | None, *, for_all: bool) -> None:
@@ -261,6 +367,12 @@ class Engine:
             session = self._registry.live.get(session_id)
             if session is not None:
                 await self._registry.retire(session, "This session was deleted", by=client)
+            elif self._registry.neighbours is not None:
+                try:
+                    await self.store.release((await self.store.claim(session_id, take_over=False)).claim)
+                except SessionElsewhere as elsewhere:
+                    await self._do_elsewhere(elsewhere, "delete", session_id, scope, client)
+                    return
             await self.store.delete(session_id)
         await self._port.deleted(record.info.principal, record.state.memory)
 
@@ -284,8 +396,12 @@ class Engine:
 
     async def shut_down(self, grace: float | None = None) -> None:
         """End all work, let go of all sessions and of the store; agents that go on are not waited for after `grace`."""
-        await self._registry.shut_down(grace)
-        await self.store.close()
+        try:
+            await self._registry.shut_down(grace)
+        finally:
+            if self._registry.neighbours is not None:
+                await self._registry.neighbours.close(self._registry.client_name)
+            await self.store.close()
 
 
 def _new_info(session_id: str | None, cwd: str, additional: tuple[str, ...], scope: Scope) -> SessionInfo:
@@ -294,11 +410,6 @@ def _new_info(session_id: str | None, cwd: str, additional: tuple[str, ...], sco
         session_id or new_session_id(), cwd, additional, None, now, now,
         archived=False, messages=0, principal=scope.principal, agent=scope.agent or UNBOUND,
     )  # fmt: skip
-
-
-def _check_cwd(cwd: str, named: str) -> None:
-    if normal_path(cwd) != named:
-        raise InvalidParams(f"This session works in {cwd}, not in {named}")
 
 
 def _now() -> int:

@@ -408,10 +408,10 @@ class ClaimedSession(NamedTuple):
 
 
 async def claim_session(
-    store: Store, session_id: str, *, begins_entries: bool, keeps_events: bool = False
+    store: Store, session_id: str, *, begins_entries: bool, keeps_events: bool = False, take_over: bool = True
 ) -> ClaimedSession:
-    """Become the one writer of a session; a turn that a crash broke is ended first (P3)."""
-    claim, record, broken = await store.claim(session_id)
+    """Become the one writer of a session; a turn that a crash broke is ended first (P3). See `Store.claim`."""
+    claim, record, broken = await store.claim(session_id, take_over=take_over)
     at = Position(claim.epoch, record.turn, 0)
     if broken is None and not record.state.background:
         return ClaimedSession(claim, record, at)

@@ -1,4 +1,4 @@
-"""The engine's two open sides: the agent that performs turns, and the clients of a session.
+"""The engine's open sides: the agent that performs turns, the clients of a session, and the other processes.
 
 An author's code and a wrapped process are the same thing here: an `AgentPort`. It describes itself once to each
 connection, and opens an `AgentSession` for each session, with options and commands of its own that may change while
@@ -17,10 +17,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import asyncio
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
+    import msgspec
+
+    from holdfast.engine.relay.messages import Operation
     from holdfast.engine.session import LiveSession
     from holdfast.engine.turn import LiveTurn
+    from holdfast.errors import RequestError
     from holdfast.model import (
         AgentDescription,
         Answer,
@@ -29,11 +34,14 @@ if TYPE_CHECKING:
         Option,
         OptionValue,
         OwnSession,
+        Position,
         Question,
         StopReason,
         SystemPrompt,
+        TurnEnd,
         Update,
     )
+    from holdfast.store import Store
 
 Origin: TypeAlias = Literal["new", "restored", "forked"]
 """How a session came into memory: it was created, brought back from the store, or made as a fork of another."""
@@ -232,6 +240,11 @@ class SessionClient(ConnectedClient, Protocol):
         ...
 
     @property
+    def is_remote(self) -> bool:
+        """Whether it is connected to another process."""
+        ...
+
+    @property
     def backlog(self) -> int:
         """How many bytes shown to it have not been taken by the other end."""
         ...
@@ -258,4 +271,240 @@ class SessionClient(ConnectedClient, Protocol):
 
     def dropped(self, reason: str) -> None:
         """Tell it that it does not watch the session any more, and why."""
+        ...
+
+    def moved(self, attachment: OpenAttachment) -> None:
+        """Note that it watches through another attachment from now on: the session has another owner (F4)."""
+        ...
+
+
+# A session as a connection uses it, whichever process owns it
+
+
+class OpenSession(Protocol):
+    """What a connection uses of a session: of a `LiveSession`, or of one that another process owns."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def cwd(self) -> str:
+        """The directory it works in."""
+        ...
+
+    @property
+    def title(self) -> str | None:
+        """Its title, if it has one."""
+        ...
+
+    @property
+    def latest(self) -> dict[str, Update]:
+        """By kind, the latest update about the session itself that the agent sent, as usage."""
+        ...
+
+    @property
+    def activity(self) -> str:
+        """What it does now: ``idle``, ``running`` or ``requires_action``."""
+        ...
+
+    def current_state(self) -> Update:
+        """Return what it does now, as clients are told it."""
+        ...
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it can be used: otherwise it has to be opened again."""
+        ...
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether clients of other processes have it open, or its owner is another process."""
+        ...
+
+    @property
+    def attachments(self) -> Sequence[OpenAttachment]:
+        """Who watches."""
+        ...
+
+    async def attach(self, client: SessionClient, since: Position | None = None) -> OpenAttachment:
+        """Let a client watch; see `LiveSession.attach`."""
+        ...
+
+    def detach(self, attachment: Any) -> None:
+        """Let a client watch no more."""
+        ...
+
+    def notices(self, client: SessionClient) -> list[Update]:
+        """Return what the agent has to tell a client that has just attached."""
+        ...
+
+    def options_update(self) -> Update:
+        """Return all options and their values."""
+        ...
+
+    def commands_update(self) -> Update:
+        """Return the slash commands."""
+        ...
+
+    async def set_option(self, option_id: str, value: object) -> None:
+        """Set an option for the user (D2)."""
+        ...
+
+    def prompt(
+        self, content: Sequence[Update], client: SessionClient | None = None, meta: Update | None = None
+    ) -> OpenTurn:
+        """Put a prompt in line (C6)."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop the running turn and drop the prompts that wait (C5, C6)."""
+        ...
+
+    def cancel_turn(self, turn: Any) -> bool:
+        """Stop one turn; return whether it is known that it had not begun (A9)."""
+        ...
+
+    async def cancel_part(self, part: str) -> bool:
+        """Cancel one tool call or terminal of the running turn; return whether there was one."""
+        ...
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start something that is finished before the process ends in order."""
+        ...
+
+
+class OpenTurn(Protocol):
+    """What a connection uses of a turn it has prompted."""
+
+    @property
+    def session(self) -> OpenSession:
+        """The session it belongs to."""
+        ...
+
+    @property
+    def message_id(self) -> str:
+        """The id of its prompt's message."""
+        ...
+
+    @property
+    def accepted(self) -> asyncio.Future[str]:
+        """Resolves to `message_id` once the prompt is durable."""
+        ...
+
+    @property
+    def refusal(self) -> RequestError | None:
+        """Why it never began, or could not be stored, where the error says more than its end does."""
+        ...
+
+    def wait_for_end(self) -> asyncio.Future[TurnEnd]:
+        """Return a future of the caller's own for the turn's end."""
+        ...
+
+
+class OpenAttachment(Protocol):
+    """What a connection uses of an attachment."""
+
+    @property
+    def session(self) -> OpenSession:
+        """What is watched."""
+        ...
+
+    @property
+    def position(self) -> Position:
+        """The position of the last event that was shown."""
+        ...
+
+    @property
+    def showing(self) -> Position | None:
+        """While events are shown: the position before the first; None where they have none."""
+        ...
+
+    def past(self, store: Store, start: int = 0) -> AsyncIterator[list[bytes]]:
+        """Read what happened before, from a line on: blocks of stored lines."""
+        ...
+
+    def follow(self) -> None:
+        """Show what happened since, and from now on everything as it happens."""
+        ...
+
+    def deliver(self, events: Sequence[Event], before: Position | None) -> None:
+        """Take events, now or later."""
+        ...
+
+    def holds(self, message_id: str) -> bool:
+        """Return whether a prompt is among what waits to be shown."""
+        ...
+
+
+# The other processes on the store
+
+
+class Link(Protocol):
+    """A line to another process; `holdfast.engine.relay.messages` says what goes over it."""
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes the other side has not read."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until it has read most of them."""
+        ...
+
+    async def request(self, method: str, params: object) -> msgspec.Raw:
+        """Send a request and return the answer; raise `RemoteError` or `ConnectionLost`."""
+        ...
+
+    def notify(self, method: str, params: object) -> None:
+        """Send a notification."""
+        ...
+
+    def close(self) -> None:
+        """Hang up."""
+        ...
+
+
+class LinkUser(Protocol):
+    """Who is at our end of a link."""
+
+    async def requested(self, method: str, params: msgspec.Raw) -> object:
+        """Answer a request."""
+        ...
+
+    async def notified(self, method: str, params: msgspec.Raw) -> None:
+        """Take a notification. They come in order, each when the one before is taken."""
+        ...
+
+    def lost(self) -> None:
+        """Note that the other side is gone. Called once."""
+        ...
+
+
+class Neighbours(Protocol):
+    """The other processes, or nodes, on the same store."""
+
+    async def listen(self, accept: Callable[[Link], LinkUser]) -> None:
+        """Let others reach this process from now on."""
+        ...
+
+    async def reach(self, address: str, user: Callable[[Link], LinkUser]) -> Link:
+        """Open a link to a process; raise `NeighbourLost` where it cannot be reached."""
+        ...
+
+    async def do(self, address: str, operation: Operation) -> None:
+        """Have a process do something with a session; raise what it raised, or `NeighbourLost`."""
+        ...
+
+    def pack_servers(self, servers: Sequence[Any]) -> Any:
+        """Return MCP servers as JSON values."""
+        ...
+
+    def unpack_servers(self, packed: Any) -> Sequence[Any]:
+        """Return what `pack_servers` has packed."""
+        ...
+
+    async def close(self, farewell: str) -> None:
+        """Be reached no more; tell all who are linked the name of the client that leaves."""
         ...

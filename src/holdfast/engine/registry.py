@@ -11,13 +11,15 @@ from weakref import WeakValueDictionary
 
 from holdfast.engine.journal import claim_session
 from holdfast.engine.session import LiveSession
-from holdfast.errors import HoldfastError, SessionMoved, SessionNotFound, StoreError
-from holdfast.model import UNBOUND, Phase
+from holdfast.errors import HoldfastError, InvalidParams, SessionMoved, SessionNotFound, StoreError
+from holdfast.model import UNBOUND, Phase, checked_roots, normal_path
+from holdfast.store import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from holdfast.engine.ports import AgentPort, Origin, SessionClient
+    from holdfast.engine.ports import AgentPort, Neighbours, Origin, SessionClient
+    from holdfast.engine.relay.finding import SessionFinder
     from holdfast.engine.session import EngineLimits
     from holdfast.model import Scope
     from holdfast.store import Record, Store
@@ -51,7 +53,32 @@ class Registry:
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._left_behind: set[asyncio.Task[Any]] = set()
         self._stopping = asyncio.Event()
+        self.neighbours: Neighbours | None = None
+        """The other processes on the store, where there may be some."""
+        self._finder: SessionFinder | None = None
+        self.client_name = "The program that had it open"
+        """What people call the client of this process."""
         self._sweeper = self._loop.create_task(self._sweep(), name="sweep idle sessions")
+
+    @property
+    def finder(self) -> SessionFinder:
+        """What finds the sessions that other processes own."""
+        if self._finder is None:
+            from holdfast.engine.relay.finding import SessionFinder  # noqa: PLC0415  (few sessions are shared)
+
+            assert self.neighbours is not None
+            self._finder = SessionFinder(self, self.neighbours)
+        return self._finder
+
+    @property
+    def is_following(self) -> bool:
+        """Whether a session of another process was ever found."""
+        return self._finder is not None
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether this process is about to end."""
+        return self._stopping.is_set()
 
     def lock(self, session_id: str) -> asyncio.Lock:
         """Return the lock of a session id: opening, closing and forking go one after the other."""
@@ -93,8 +120,13 @@ class Registry:
             raise SessionNotFound(session_id)
         return record
 
-    async def open(self, session_id: str, scope: Scope, client: SessionClient | None = None) -> LiveSession:
-        """Return a session from memory or from the store; a turn that a crash broke is ended first (P3)."""
+    async def open(
+        self, session_id: str, scope: Scope, client: SessionClient | None = None, *, take_over: bool = True
+    ) -> LiveSession:
+        """Return a session from memory or from the store; a turn that a crash broke is ended first (P3).
+
+        Without `take_over`, raise `SessionElsewhere` where a living process has it.
+        """
         session = self.live.get(session_id)
         if session is not None and not scope.covers(session.principal, session.agent_name):
             raise SessionNotFound(session_id)
@@ -102,7 +134,11 @@ class Registry:
             return session
         await self.get(session_id, scope)
         claim, record, at = await claim_session(
-            self.store, session_id, begins_entries=self.port.begins_entries, keeps_events=self._window is not None
+            self.store,
+            session_id,
+            begins_entries=self.port.begins_entries,
+            keeps_events=self._window is not None,
+            take_over=take_over,
         )
         session = LiveSession(self, claim, record.info, record.state, record.lines, at)
         return await self.add(session, client, "restored")
@@ -117,6 +153,19 @@ class Registry:
             await self.store.release(session.journal.claim)
             raise
         return session
+
+    async def welcome(self, session: LiveSession, client: SessionClient) -> None:
+        """Note that a client has opened a session, with the roots it has now (B3, B10)."""
+        path, others = checked_roots(client.roots[0], client.roots[1:])
+        check_cwd(session.cwd, path)
+        await self.note_roots(session, others)
+        await session.agent.attached(client)
+
+    async def note_roots(self, session: LiveSession, additional: tuple[str, ...]) -> None:
+        """Note which directories a session was opened with last, for lists."""
+        if session.additional != additional:
+            await session.change(Changes(additional=additional))
+        session.touch()
 
     async def _is_ours(self, session: LiveSession) -> bool:
         """Make sure that a session in memory is as it is stored, and still ours."""
@@ -138,7 +187,7 @@ class Registry:
             await session.journal.settle()
             record = await self.store.get(session.id)
             if record.epoch != session.journal.claim.epoch:
-                raise SessionMoved("Another process has taken this session over; load it again to go on with it here")
+                raise SessionMoved("Another process has taken this session over; try again")
             sealing = session.turn is not None and session.turn.phase is Phase.ENDED
             if record.lines == session.journal.lines and not sealing:
                 return record
@@ -154,7 +203,10 @@ class Registry:
             return  # another task sees to it
         del self.live[session.id]
         self._leaving.add(session)
-        session.cancel()
+        if self.is_stopping and session.is_shared:
+            session.interrupt(f"{self.client_name} has left")  # others go on with it (A11)
+        else:
+            session.cancel()
         if session.runner is not None:
             await asyncio.wait({session.runner})
         self._leaving.remove(session)
@@ -175,7 +227,10 @@ class Registry:
         """Let go of a session that is not ours any more, and tell its clients (P4)."""
         if self.live.get(session.id) is session:
             del self.live[session.id]
+            session.is_lost = True
             session.refuse_waiting(SessionMoved(reason))
+            if self.neighbours is not None:
+                self.finder.follow_on(session, reason.partition(";")[0])
             session.drop_all(reason)
             await self._let_go(session)
 
@@ -202,6 +257,8 @@ class Registry:
     async def shut_down(self, grace: float | None) -> None:
         """Let go of all sessions; agents that go on are not waited for after `grace`."""
         self._stopping.set()
+        if self._finder is not None:
+            self._finder.hang_up()
         if grace is not None:
             for session in (*self.live.values(), *self._leaving):
                 if session.turn is not None:
@@ -240,3 +297,9 @@ class Registry:
             used = session.in_use or now - session.idle_since < self.limits.idle
             if self.live.get(session.id) is session and not used:
                 await self.retire(session)
+
+
+def check_cwd(cwd: str, named: str) -> None:
+    """Raise `InvalidParams` where a client names another directory than that of the session (B10)."""
+    if normal_path(cwd) != named:
+        raise InvalidParams(f"This session works in {cwd}, not in {named}")

@@ -18,7 +18,15 @@ from holdfast.engine.attachment import Attachment
 from holdfast.engine.background import Background
 from holdfast.engine.journal import Journal, keep_latest
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
-from holdfast.errors import InvalidParams, InvalidRequest, RequestError, SessionMoved, SessionNotFound, TurnOver
+from holdfast.errors import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    RequestError,
+    SessionMoved,
+    SessionNotFound,
+    TurnOver,
+)
 from holdfast.model import (
     UNBOUND,
     Event,
@@ -28,6 +36,7 @@ from holdfast.model import (
     check_update,
     checked_value,
     event_from,
+    new_id,
     options_update,
 )
 from holdfast.store import Changes
@@ -67,8 +76,8 @@ class LiveSession:
 
     __slots__ = (
         "_asks", "_detaching", "_readers_changed", "_registry", "additional", "agent", "agent_name", "attachments",
-        "background", "created_at", "cwd", "id", "idle_since", "journal", "principal", "queue", "runner", "state",
-        "title", "turn",
+        "background", "created_at", "cwd", "id", "idle_since", "is_lost", "journal", "principal", "queue", "runner",
+        "state", "title", "turn",
     )  # fmt: skip
 
     agent: AgentSession
@@ -103,6 +112,8 @@ class LiveSession:
         self.idle_since: float = asyncio.get_running_loop().time()
         self.background: Background | None = None
         """What goes on beside its turns; None while nothing ever did."""
+        self.is_lost = False
+        """Whether another process has taken it over (P4)."""
         self._registry = registry
         self._asks: Asks | None = None
         self._detaching: tuple[asyncio.Task[None], ...] = ()
@@ -117,6 +128,33 @@ class LiveSession:
     def is_live(self) -> bool:
         """Whether it is in memory, and ours."""
         return self._registry.live.get(self.id) is self
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a client of another process watches it."""
+        return any(attachment.client.is_remote for attachment in self.attachments)
+
+    @property
+    def scope(self) -> Scope:
+        """Whose it is."""
+        return Scope(self.principal, self.agent_name or None)
+
+    @property
+    def activity(self) -> Literal["idle", "running", "requires_action"]:
+        """What it does now."""
+        if self.turn is None or not self.turn.running:
+            return "idle"
+        return "requires_action" if self.turn.asking else "running"
+
+    @property
+    def latest(self) -> dict[str, Update]:
+        """By kind, the latest update about the session itself that the agent sent."""
+        return self.state.latest
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long ago it was used."""
+        return asyncio.get_running_loop().time() - self.idle_since
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -332,6 +370,10 @@ class LiveSession:
         value = self.state.options.get(option.id, option.default)
         return value if option.accepts(value) else option.default
 
+    def notices(self, client: SessionClient) -> list[Update]:
+        """Return what the agent has to tell a client that has just attached."""
+        return self.agent.notices(client)
+
     def options_update(self) -> Update:
         """Return all options and their values."""
         options = self.agent.options
@@ -443,9 +485,14 @@ class LiveSession:
     # Turns
 
     def prompt(
-        self, content: Sequence[Update], client: SessionClient | None = None, meta: Update | None = None
+        self,
+        content: Sequence[Update],
+        client: SessionClient | None = None,
+        meta: Update | None = None,
+        *,
+        message_id: str | None = None,
     ) -> LiveTurn:
-        """Put a prompt in line; it is answered when those before it are (C6)."""
+        """Put a prompt in line; it is answered when those before it are (C6). Its message may have an id already."""
         if not content:
             raise InvalidParams("A prompt must not be empty")
         if not self.is_live:
@@ -458,7 +505,7 @@ class LiveSession:
             waiting = self.limits.prompts
             raise InvalidParams(f"{waiting} prompts are waiting in this session; wait until one is answered")
         self.queue = queue
-        turn = LiveTurn(self, content, client, meta)
+        turn = LiveTurn(self, content, client, meta, message_id or new_id("msg"))
         queue.append(turn)
         if self.runner is None:
             self.runner = asyncio.get_running_loop().create_task(self._run(), name=f"turns of {self.id}")
@@ -480,6 +527,22 @@ class LiveSession:
         if self.turn is turn:
             turn.cancel()
         return False
+
+    async def cancel_part(self, part: str) -> bool:
+        """Cancel one tool call or terminal of the running turn; return whether there was one."""
+        if self.background is not None and self.background.cancel(part):
+            return True
+        cancel = None if self.turn is None or not self.turn.running else self.turn.cancels.get(part)
+        if cancel is not None:
+            cancel()
+        return cancel is not None
+
+    def interrupt(self, reason: str) -> None:
+        """End the running turn because this process ends, and drop the prompts that wait."""
+        while self.queue:
+            self.queue.pop().refuse(InternalError(f"{reason}, before the prompt's turn came; send it again"))
+        if self.turn is not None:
+            self.turn.interrupt(reason)
 
     def turns_of(self, client: SessionClient) -> list[LiveTurn]:
         """Return the turns a client has prompted that have not ended."""

@@ -60,7 +60,12 @@ class LiveTurn:
     """One turn of a session, as the agent that performs it sees it."""
 
     def __init__(
-        self, session: LiveSession, prompt: Sequence[Update], client: SessionClient | None, meta: Update | None
+        self,
+        session: LiveSession,
+        prompt: Sequence[Update],
+        client: SessionClient | None,
+        meta: Update | None,
+        message_id: str,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.session = session
@@ -73,12 +78,14 @@ class LiveTurn:
         """The `_meta` of the prompt."""
         self.cancels: dict[str, Callable[[], None]] = {}
         """What a client may cancel by itself, by the id of the tool call or terminal, and what cancels it."""
-        self.message_id: str = new_id("msg")
+        self.message_id: str = message_id
         self.context: Context = copy_context()
         """Where it was asked for; its work is done there, so that what travels with the prompt is at hand."""
         self.phase: Phase = Phase.WAITING
         self.cancelled: bool = False
         """Whether it was cancelled."""
+        self.interruption: str | None = None
+        """Why this process ended it, where it did."""
         self.refusal: RequestError | None = None
         """Why it never began, or could not be stored, where the error says more than its end does."""
         self.accepted: asyncio.Future[str] = loop.create_future()
@@ -110,7 +117,7 @@ class LiveTurn:
     @property
     def stopping(self) -> bool:
         """Whether its agent is to stop: it was cancelled, or what it says cannot be stored."""
-        return self.cancelled or self.failed_to_store
+        return self.cancelled or self.interruption is not None or self.failed_to_store
 
     @property
     def history(self) -> History:
@@ -246,7 +253,8 @@ class LiveTurn:
         self.phase = next_phase(self.phase, "end")
         self.session.give_up_asks()
         end = await self._seal(registry, end)
-        idle = self.session.state_update("idle", stopReason=end.reason)
+        reason = "error" if end.reason == "interrupted" else end.reason  # no version has another word for it
+        idle = self.session.state_update("idle", stopReason=reason)
         if end.error is not None:
             idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
         self.session.announce(idle)
@@ -301,6 +309,8 @@ class LiveTurn:
         if self._log is not None and self._log.failure is not None:
             self.refusal = self._log.failure
             return TurnEnd("error", self.refusal.message)
+        if self.interruption is not None:
+            return TurnEnd("interrupted", self.interruption)
         if self.cancelled or not task.done():
             return TurnEnd("cancelled")  # whatever the agent made of it (C5)
         if task.cancelled():
@@ -313,7 +323,7 @@ class LiveTurn:
     async def _seal(self, registry: Registry, end: TurnEnd) -> TurnEnd:
         """Seal the turn, before anyone hears of its end (P2)."""
         state = self.session.state
-        state.interrupted = False
+        state.interrupted = end.reason == "interrupted"
         if state.memory and not _is_json(state.memory):
             # It would stand in the way of everything else there is to store, now and later.
             state.memory = (await registry.store.get(self.session.id)).state.memory
@@ -344,6 +354,12 @@ class LiveTurn:
         """Make it stop (C5)."""
         if not self.cancelled:
             self.cancelled = True
+            self.stop()
+
+    def interrupt(self, reason: str) -> None:
+        """Make it stop because this process ends (A11)."""
+        if not self.stopping:
+            self.interruption = reason
             self.stop()
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from holdfast.engine import Attachment
+    from holdfast.engine import OpenAttachment
     from holdfast.mcp import Server
     from holdfast.model import Answer, ClientInfo, Event, Question, SystemPrompt, Update
     from holdfast.server.connection import ClientConnection
@@ -87,6 +87,8 @@ class QuestionForms(Protocol):
 class AttachedClient:
     """A client and what it brought when it opened a session: its roots and its MCP servers."""
 
+    is_remote = False
+
     def __init__(
         self,
         connection: ClientConnection,
@@ -102,7 +104,7 @@ class AttachedClient:
         self.setup = setup
         self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
         self._timer: asyncio.TimerHandle | None = None
-        self.attachment: Attachment | None = None
+        self.attachment: OpenAttachment | None = None
         self.attaching: asyncio.Lock = asyncio.Lock()
         """Held while it is attached, so that it is attached once."""
         self._connection = connection
@@ -233,6 +235,10 @@ class AttachedClient:
         if self.attachment is not None:
             self.attachment.session.detach(self.attachment)
             self.attachment = None
+
+    def moved(self, attachment: OpenAttachment) -> None:
+        """Watch through another attachment from now on: the session has another owner."""
+        self.attachment = attachment
 
     def dropped(self, reason: str) -> None:
         """Tell its user that it does not watch any more."""

@@ -144,6 +144,7 @@ class ClientConnection:
             if self._dialect is not None:
                 self._dialect.leave()
             self.info = _client_info(version, params)
+            self.host.introduce(self.info.name)
             self.description = await self.host.port.describe(self)
             self.scope = Scope(self.principal, self.description.name)
             self.login_needed = self.description.auth_required

@@ -7,7 +7,6 @@ is bound to what the engine does.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
@@ -31,7 +30,7 @@ from holdfast.tracing import note_trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from holdfast.engine import LiveSession, LiveTurn
+    from holdfast.engine import OpenSession, OpenTurn
     from holdfast.jsonrpc import Notification, Request
     from holdfast.mcp import Server
     from holdfast.model import SessionInfo, Update
@@ -63,7 +62,7 @@ class Dialect(ABC):
         """Answer `initialize`."""
 
     @abstractmethod
-    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering: ...
+    def _lowering(self, session_id: str, session: OpenSession | None = None) -> Lowering: ...
 
     @abstractmethod
     def _questions(self) -> QuestionForms: ...
@@ -72,7 +71,7 @@ class Dialect(ABC):
         return frozenset()
 
     @abstractmethod
-    def _configuration(self, session: LiveSession) -> Update: ...
+    def _configuration(self, session: OpenSession) -> Update: ...
 
     @abstractmethod
     async def _load(self, params: shapes.RestoreSession) -> object: ...
@@ -144,14 +143,14 @@ class Dialect(ABC):
             self._id(params.session_id), setup.cwd, setup.additional,
             fork_id=fork_id, scope=self.connection.scope, up_to=up_to, client=client,
         )  # fmt: skip
-        return self._opened_new(session, client, session.journal.lines)
+        return self._opened_new(session, client, known_lines=session.journal.lines)
 
-    def _opened_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> Update:
+    def _opened_new(self, session: OpenSession, client: AttachedClient, known_lines: int) -> Update:
         self._clients[session.id] = client
         self._after_answer(lambda: self._start_watching(session, client, known_lines))
         return {"sessionId": session.id, **self._configuration(session)}
 
-    async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> LiveSession:
+    async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> OpenSession:
         """Bring a session back, with or without its past; it is followed once this request is answered."""
         await self.connection.check_login()
         session_id, setup = self._id(params.session_id), self._setup(params)
@@ -159,9 +158,7 @@ class Dialect(ABC):
         client = self._clients.get(session_id) or self._new_client(params.session_id, setup)
         before, client.setup = client.setup, setup
         try:
-            session = await engine.restore(
-                session_id, setup.cwd, setup.additional, scope=self.connection.scope, client=client
-            )
+            session = await engine.open(session_id, client, scope=self.connection.scope)
         except BaseException:
             client.setup = before
             raise
@@ -233,11 +230,9 @@ class Dialect(ABC):
 
     def _cancel(self, params: shapes.OfSession) -> None:
         """Cancel what a session does; nothing if it does nothing, or is not open here."""
-        engine = self.connection.host.opened
-        session_id = self._id(params.session_id)
-        if session_id in self._clients and engine is not None:
-            with suppress(SessionNotFound):
-                engine.get(session_id, self.connection.scope).cancel()
+        client = self._clients.get(self._id(params.session_id))
+        if client is not None and client.attachment is not None:
+            client.attachment.session.cancel()
 
     async def _other_request(self, request: Request) -> object:
         """Let the agent answer what the protocol does not define."""
@@ -252,7 +247,7 @@ class Dialect(ABC):
 
     # Talking
 
-    async def _begin(self, params: shapes.Prompt) -> LiveTurn:
+    async def _begin(self, params: shapes.Prompt) -> OpenTurn:
         """Put a prompt in line, in a session this connection has open or had open."""
         if params.meta:
             note_trace(params.meta)
@@ -265,7 +260,11 @@ class Dialect(ABC):
         client.lowering.quiet(turn.message_id)
         return turn
 
-    async def _session(self, session_id: str) -> LiveSession:
+    def _goes_on(self, turn: OpenTurn) -> bool:
+        """Return whether a turn goes on without its client: the host goes on, or others have the session."""
+        return not self.connection.is_only or turn.session.is_shared
+
+    async def _session(self, session_id: str) -> OpenSession:
         """Return a session this connection has open; one that left memory meanwhile is revived (B18)."""
         session_id = self._id(session_id)
         client = self._clients.get(session_id)
@@ -276,22 +275,21 @@ class Dialect(ABC):
         if client is None:
             await engine.look_up(session_id, self.connection.scope)  # raises where there is none
             raise InvalidParams(f"Session {session_id} is not open here; load or resume it first")
-        try:
-            session = engine.get(session_id, self.connection.scope)
-        except SessionNotFound:
-            cwd, *additional = client.roots
-            session = await engine.restore(session_id, cwd, additional, scope=self.connection.scope, client=client)
+        session = await engine.open(session_id, client, scope=self.connection.scope)
         async with client.attaching:
             if client.attachment not in session.attachments:  # it watches one that is gone, or none
                 client.attachment = await session.attach(client)
                 client.attachment.follow()
         return session
 
-    async def _live(self, session_id: str) -> tuple[str, LiveSession | None]:
-        """Return whether a session is open in this process or only saved, and the open one."""
+    async def _live(self, session_id: str) -> tuple[str, OpenSession | None]:
+        """Return whether a session is open here or only saved, and the open one."""
         session_id = self._id(session_id)
         engine = await self.connection.host.engine()
         await engine.look_up(session_id, self.connection.scope)
+        client = self._clients.get(session_id)
+        if client is not None and client.attachment is not None and client.attachment.session.is_live:
+            return "open", client.attachment.session
         try:
             return "open", engine.get(session_id, self.connection.scope)
         except SessionNotFound:
@@ -312,24 +310,24 @@ class Dialect(ABC):
         if (client := self._clients.pop(session_id, None)) is not None:
             client.detach()
 
-    def _show(self, session: LiveSession, update: Update) -> None:
+    def _show(self, session: OpenSession, update: Update) -> None:
         """Send one update of a session."""
         self._clients[session.id].show([event_from(update)])
 
-    async def _attach(self, session: LiveSession, client: AttachedClient) -> None:
+    async def _attach(self, session: OpenSession, client: AttachedClient) -> None:
         before, client.attachment = client.attachment, None
         client.attachment = await session.attach(client)
         client.lowering = self._lowering(client.session_id, session)  # what was said before is said again
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client
-        if notices := session.agent.notices(client):
+        if notices := session.notices(client):
             client.attachment.deliver([event_from(notice) for notice in notices], None)
 
-    def _start_watching(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
+    def _start_watching(self, session: OpenSession, client: AttachedClient, known_lines: int) -> None:
         session.start(self._watch_new(session, client, known_lines))
 
-    async def _watch_new(self, session: LiveSession, client: AttachedClient, known_lines: int) -> None:
+    async def _watch_new(self, session: OpenSession, client: AttachedClient, known_lines: int) -> None:
         """Show a session that is new to the client, with all that was said while it was opened."""
         store = (await self.connection.host.engine()).store
         async with client.attaching:
@@ -342,23 +340,25 @@ class Dialect(ABC):
                 await client.replay(blocks)
             self._follow(client)
 
-    def _announce(self, session: LiveSession, client: AttachedClient) -> None:
-        if self._clients.get(session.id) is client and session.agent.commands:
+    def _announce(self, session: OpenSession, client: AttachedClient) -> None:
+        if self._clients.get(session.id) is client and session.commands_update()["availableCommands"]:
             client.show_as_past([session.commands_update()])
 
     def _follow(self, client: AttachedClient) -> None:
         if client.attachment is not None:
             client.attachment.follow()
 
-    def _present(self, session: LiveSession) -> list[Update]:
+    def _present(self, session: OpenSession) -> list[Update]:
         """Return what there is besides the conversation, in the order of B11."""
-        updates: list[Update] = [session.commands_update()]
-        if session.agent.options:
-            updates.append(session.options_update())
+        commands, options = session.commands_update(), session.options_update()
+        updates: list[Update] = [commands]
+        if options["configOptions"]:
+            updates.append(options)
         if session.title is not None:
             updates.append({"sessionUpdate": "session_info_update", "title": session.title})
-        told = {update["sessionUpdate"] for update in updates if session.agent.commands or "title" in update}
-        updates += (update for kind, update in session.state.latest.items() if kind not in told)
+        has_commands = bool(commands["availableCommands"])
+        told = {update["sessionUpdate"] for update in updates if has_commands or "title" in update}
+        updates += (update for kind, update in session.latest.items() if kind not in told)
         return updates
 
     def _after_answer(self, step: Callable[[], None]) -> None:

@@ -24,11 +24,20 @@ class Host:
         store: str | None = None,
         protocol: ProtocolChoice = "auto",
         limits: EngineLimits | None = None,
+        shares: bool = True,
     ) -> None:
+        """Prepare to serve an agent.
+
+        Where it `shares`, other processes on the store can follow the sessions that are open here, and their sessions
+        can be followed here.
+        """
         self.port = port
         self.versions: tuple[int] | tuple[int, int] = {"1": (1,), "2": (2,), "auto": (1, 2)}[protocol]
         self._store = store
         self._limits = limits
+        self._shares = shares
+        self.client_name: str | None = None
+        """What people call the client that connected last."""
         self._engine: Engine | None = None
         self._opening = asyncio.Lock()
 
@@ -50,7 +59,29 @@ class Host:
         from holdfast.engine import Engine  # noqa: PLC0415
         from holdfast.store import open_store  # noqa: PLC0415
 
-        return Engine(await open_store(self._store), self.port, limits=self._limits)
+        store = await open_store(self._store)
+        address = store.address if self._shares else None
+        if address is not None and not address.startswith(("unix:", "tcp:")):
+            address = None  # where it is reached by others than neighbours
+        limits = self._limits
+        if address is not None:
+            limits = _resumable(limits)
+        engine = Engine(store, self.port, limits=limits)
+        if self.client_name is not None:
+            engine.introduce(self.client_name)
+        if address is not None:
+            from holdfast.neighbours import SocketNeighbours, is_available  # noqa: PLC0415
+
+            if is_available():
+                await engine.join(SocketNeighbours(address))
+        return engine
+
+    def introduce(self, name: str | None) -> None:
+        """Note what people call the client that has connected; other processes on the store say it in messages."""
+        if name:
+            self.client_name = name
+            if self._engine is not None:
+                self._engine.introduce(name)
 
     async def drain(self, grace: float) -> None:
         """Take no new turns, and give running ones `grace` seconds to end by themselves (H8)."""
@@ -61,3 +92,12 @@ class Host:
         """End all work; agents that go on are not waited for after `grace` seconds."""
         if self._engine is not None:
             await self._engine.shut_down(grace)
+
+
+def _resumable(limits: EngineLimits | None) -> EngineLimits:
+    """Return limits with which a follower can go on where a link was cut, or its owner died."""
+    from holdfast.engine import EngineLimits  # noqa: PLC0415
+    from holdfast.store import EventWindow  # noqa: PLC0415
+
+    limits = limits or EngineLimits()
+    return limits if limits.keep_events is not None else limits._replace(keep_events=EventWindow())

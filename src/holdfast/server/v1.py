@@ -17,7 +17,7 @@ from holdfast.surface.v1.shapes import SetMode, SetModel
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.engine import LiveSession
+    from holdfast.engine import OpenSession
     from holdfast.model import Update
     from holdfast.peer import Routes
     from holdfast.server.connection import ClientConnection
@@ -52,7 +52,7 @@ class Version1(Dialect):
         routes.request("session/set_model", self._set_model, SetModel)
         return routes
 
-    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:
+    def _lowering(self, session_id: str, session: OpenSession | None = None) -> Lowering:
         mode = options.current_mode(session.options_update()) if session is not None else None
         return Lowering(session_id, self._client, mode, passes_unknown=self.connection.description.forwards)
 
@@ -62,7 +62,7 @@ class Version1(Dialect):
     def _services(self) -> frozenset[str]:
         return self._client.services
 
-    def _configuration(self, session: LiveSession) -> Update:
+    def _configuration(self, session: OpenSession) -> Update:
         return options.configuration(session.options_update(), self._client)
 
     async def _load(self, params: shapes.RestoreSession) -> Update:
@@ -101,10 +101,10 @@ class Version1(Dialect):
         try:
             end = await turn.wait_for_end()
         except asyncio.CancelledError:
-            if self._peer.has_ended and not self.connection.is_only:
+            if self._peer.has_ended and self._goes_on(turn):
                 raise  # the client has left; its turn goes on
             turn.session.cancel_turn(turn)
             end = await turn.wait_for_end()
-        if end.reason == "error":
+        if end.reason in ("error", "interrupted"):
             raise turn.refusal or InternalError(end.error or "The turn failed")
         return {"stopReason": end.reason if end.reason in STOP_REASONS else "end_turn"}

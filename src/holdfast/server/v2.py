@@ -17,7 +17,7 @@ from holdfast.surface.v2.shapes import CancelTerminal, CancelToolCall, ResumeSes
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.engine import LiveSession
+    from holdfast.engine import OpenSession
     from holdfast.model import Update
     from holdfast.peer import Routes
     from holdfast.server.connection import ClientConnection
@@ -48,18 +48,19 @@ class Version2(Dialect):
         routes.request("terminal/cancel", self._cancel_terminal, CancelTerminal)
         return routes
 
-    def _lowering(self, session_id: str, session: LiveSession | None = None) -> Lowering:  # noqa: ARG002
+    def _lowering(self, session_id: str, session: OpenSession | None = None) -> Lowering:  # noqa: ARG002
         return Lowering(session_id)
 
     def _questions(self) -> Questions:
         return self._question_forms
 
-    def _configuration(self, session: LiveSession) -> Update:
+    def _configuration(self, session: OpenSession) -> Update:
         answer: Update = {}
-        if session.agent.options:
-            answer["configOptions"] = lower_options(session.options_update())
-        if session.agent.commands:
-            answer["availableCommands"] = lower_commands(session.commands_update())
+        options, commands = session.options_update(), session.commands_update()
+        if options["configOptions"]:
+            answer["configOptions"] = lower_options(options)
+        if commands["availableCommands"]:
+            answer["availableCommands"] = lower_commands(commands)
         return answer
 
     async def _load(self, params: shapes.RestoreSession) -> None:
@@ -95,7 +96,7 @@ class Version2(Dialect):
         try:
             return {"messageId": await asyncio.shield(turn.accepted)}
         except asyncio.CancelledError:
-            if self._peer.has_ended and not self.connection.is_only:
+            if self._peer.has_ended and self._goes_on(turn):
                 raise  # the client has left; its turn goes on
             if turn.session.cancel_turn(turn):
                 raise
@@ -110,12 +111,6 @@ class Version2(Dialect):
         return await self._cancel_one(params.session_id, params.terminal_id)
 
     async def _cancel_one(self, session_id: str, id_: str) -> Update:
-        session = await self._session(session_id)
-        if session.background is not None and session.background.cancel(id_):
-            return {}
-        turn = session.turn
-        cancel = None if turn is None or not turn.running else turn.cancels.get(id_)
-        if cancel is None:
+        if not await (await self._session(session_id)).cancel_part(id_):
             raise InvalidParams(f"Nothing called {id_[:100]} can be cancelled by itself; cancel the session's turn")
-        cancel()
         return {}

@@ -146,11 +146,21 @@ class Store(Protocol):
         """List the sessions of a scope that ever got a prompt, newest activity first (B4, B5)."""
         ...
 
-    async def claim(self, session: str) -> Claimed:
+    @property
+    def address(self) -> str | None:
+        """Where the others on this store find this process, as in `SessionElsewhere`; None where there are none."""
+        ...
+
+    def introduce(self, name: str) -> None:
+        """Tell the others on this store who works here: the name of a client, for messages to people."""
+        ...
+
+    async def claim(self, session: str, *, take_over: bool = True) -> Claimed:
         """Become the one writer of a session.
 
         One that is idle in another process is taken over; one whose turn runs in a live process is refused with
-        `SessionBusy`; one whose process died is taken, along with the turn that broke.
+        `SessionBusy`; one whose process died is taken, along with the turn that broke. Without `take_over` nothing is
+        taken from a live process: `SessionElsewhere` says where it can be asked.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound
+from holdfast.errors import SessionBusy, SessionElsewhere, SessionMoved, SessionNotFound
 from holdfast.store.port import Claim, Claimed, KeptLog, Snapshot, UnsealedTurn
 from holdfast.store.postgres.flushing import TurnRows
 from holdfast.store.postgres.rows import HistoryEnd, end_of, record_of
@@ -44,10 +44,12 @@ class Claims:
         self._flushes = flushes
         self._held: dict[Claim, Held] = {}
 
-    async def claim(self, session: str) -> Claimed:
+    async def claim(self, session: str, *, take_over: bool = True) -> Claimed:
         """Become the one writer of a session; see `holdfast.store.port.Store.claim`."""
         while True:
             row = await self.find(session)
+            if not take_over and row["has_node"] and row["is_alive"] and row["node"] != self._nodes.current_id:
+                raise SessionElsewhere(row["node_name"], row["node_url"])
             await self.make_free(row)
             node = await self._nodes.get()
             taken = await self._database.first("take_session", node.id, row["n"], row["epoch"])

@@ -207,8 +207,14 @@ class PostgresStore:
 
     # Ownership
 
-    async def claim(self, session: str) -> Claimed:
-        return await self._claims.claim(session)
+    @property
+    def address(self) -> str | None:
+        return self._nodes.url
+
+    def introduce(self, name: str) -> None: ...
+
+    async def claim(self, session: str, *, take_over: bool = True) -> Claimed:
+        return await self._claims.claim(session, take_over=take_over)
 
     async def release(self, claim: Claim) -> None:
         await self._claims.release(claim)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.errors import SessionBusy, SessionMoved
+from holdfast.errors import SessionBusy, SessionElsewhere, SessionMoved
 from holdfast.store.port import Claim, Claimed, Snapshot, UnsealedTurn
 from holdfast.store.sqlite import sessions
 from holdfast.store.sqlite.rows import ReleasedRow, SessionRow, find_session
@@ -28,10 +28,13 @@ class Claims:
         self._processes = processes
         self._logs = logs
 
-    def claim(self, transaction: Transaction, session: str) -> Claimed:
+    def claim(self, transaction: Transaction, session: str, *, take_over: bool) -> Claimed:
         """Become the one writer of a session; see `holdfast.store.port.Store.claim`."""
         db = transaction.db
-        row, log = self.take_log(transaction, find_session(db, session))
+        found = find_session(db, session)
+        if not take_over and found.owner is not None and self._runs_elsewhere(found.owner):
+            raise SessionElsewhere(self._processes.describe(found.owner), self._processes.address_of(found.owner))
+        row, log = self.take_log(transaction, found)
         record = row.record()
         broken = None if row.accepted is None else UnsealedTurn(self._lines(row, row.accepted, log))
         claim = Claim(session, db.value("take_session", n=row.n, owner=self._processes.me))
@@ -60,7 +63,7 @@ class Claims:
         """Make the error that says who has a session now; raise `SessionNotFound` if it was deleted."""
         owner = find_session(db, claim.session).owner
         where = self._processes.describe(owner) if owner else "another process"
-        return SessionMoved(f"This session was taken over by {where}; load it again to go on with it here")
+        return SessionMoved(f"This session was taken over by {where}; try again")
 
     def take_log(self, transaction: Transaction, row: SessionRow) -> tuple[SessionRow, TurnFile | None]:
         """Take the log of a session's unsealed turn, if it has one; return the session as it is then, and the log.

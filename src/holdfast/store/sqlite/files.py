@@ -29,6 +29,7 @@ class StoreFiles:
         self.database: Path = Path(os.path.realpath(path))
         self.turns: Path = self.database.with_name(f"{self.database.name}.turns")
         self.processes: Path = self.database.with_name(f"{self.database.name}.owners")
+        self.sockets: Path = self.database.with_name(f"{self.database.name}.sockets")
 
     def prepare(self) -> None:
         """Make the database file and its directory where there are none, and let only the user read it.

@@ -26,20 +26,31 @@ STARTING = ".starting"
 
 ATTEMPTS = 5
 
+RECORD_BYTES = 1024
+"""What a process tells about itself is so long, spaces behind it: whoever reads it while it changes finds it whole."""
+
+NAME_LENGTH = 64
+
 
 class _Process(msgspec.Struct):
     """What a process tells about itself, for messages to the user. No arguments: they may hold secrets (P10)."""
 
     pid: int
     program: str
+    client: str | None = None
+    """The name of the client it works for."""
 
 
 class Processes:
-    """The processes at work on one store; this one is among them from the start. `directory` is None in memory."""
+    """The processes at work on one store; this one is among them from the start.
 
-    def __init__(self, directory: Path | None) -> None:
+    `directory` has a file for each, `sockets` is where each listens; both are None in memory.
+    """
+
+    def __init__(self, directory: Path | None, sockets: Path | None = None) -> None:
         self.me: str = secrets.token_hex(8)
         self._directory = directory
+        self._sockets = sockets
         self._fd = -1
         if directory is not None:
             directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
@@ -83,12 +94,24 @@ class Processes:
         return sorted(path.name for path in self._files() if not path.name.endswith(STARTING))
 
     def describe(self, process: str) -> str:
-        """Return which process that is, in words."""
+        """Return which process that is, in words: by its client, as people know it, or by its number."""
         if self._directory is not None:
             with suppress(OSError, msgspec.DecodeError):
                 found = msgspec.json.decode((self._directory / process).read_bytes(), type=_Process)
-                return f"process {found.pid} ({found.program})"
+                return found.client or f"process {found.pid} ({found.program})"
         return "another process"
+
+    def introduce(self, client: str) -> None:
+        """Name the client that this process works for."""
+        if self._fd >= 0:
+            told = msgspec.json.encode(_Process(os.getpid(), _program(), client[:NAME_LENGTH]))
+            with suppress(OSError):
+                os.lseek(self._fd, 0, os.SEEK_SET)
+                os.write(self._fd, told.ljust(RECORD_BYTES))
+
+    def address_of(self, process: str) -> str | None:
+        """Return where a process listens, if it does."""
+        return None if self._sockets is None else f"unix:{self._sockets / process}.sock"
 
     def close(self) -> None:
         """Leave."""
@@ -107,6 +130,10 @@ class Processes:
             return []
 
 
+def _program() -> str:
+    return Path(sys.argv[0]).name.encode(errors="replace").decode()[:NAME_LENGTH]
+
+
 def _locked_file(directory: Path, name: str) -> int:
     """Make the file of this process; return its descriptor, which holds the lock.
 
@@ -119,8 +146,7 @@ def _locked_file(directory: Path, name: str) -> int:
     for attempt in range(ATTEMPTS):
         fd = os.open(starting, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE)
         try:
-            program = Path(sys.argv[0]).name.encode(errors="replace").decode()
-            os.write(fd, msgspec.json.encode(_Process(os.getpid(), program)))
+            os.write(fd, msgspec.json.encode(_Process(os.getpid(), _program())).ljust(RECORD_BYTES))
             if not lock(fd):
                 raise BlockingIOError(f"{starting} is locked by another process")
             if starting != path:

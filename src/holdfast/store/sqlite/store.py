@@ -62,7 +62,7 @@ class SqliteStore:
             self._files.prepare()
             path = str(self._files.database)
         self._logs = TurnLogs(self._files and self._files.turns)
-        self._processes = Processes(self._files and self._files.processes)
+        self._processes = Processes(self._files and self._files.processes, self._files and self._files.sockets)
         self._claims = Claims(self._processes, self._logs)
         self._writer = DatabaseThread(path, vfs, "writer")
         # What is in memory is in one connection's memory.
@@ -236,8 +236,18 @@ class SqliteStore:
 
     # Ownership
 
-    async def claim(self, session: str) -> Claimed:
-        return await self._writer.write(session, lambda transaction: self._claims.claim(transaction, session))
+    @property
+    def address(self) -> str | None:
+        return self._processes.address_of(self._processes.me)
+
+    def introduce(self, name: str) -> None:
+        self._processes.introduce(name)
+
+    async def claim(self, session: str, *, take_over: bool = True) -> Claimed:
+        def work(transaction: Transaction) -> Claimed:
+            return self._claims.claim(transaction, session, take_over=take_over)
+
+        return await self._writer.write(session, work)
 
     async def release(self, claim: Claim) -> None:
         await self._writer.write(claim.session, lambda transaction: self._claims.release(transaction, claim))

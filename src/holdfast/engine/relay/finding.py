@@ -1,0 +1,239 @@
+"""Where a session is: claimed by this process, or followed in another; and found again when its owner is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeAlias
+
+from holdfast.engine.relay.follower import FollowedSession, notice
+from holdfast.engine.relay.messages import Operation
+from holdfast.engine.session import LiveSession
+from holdfast.errors import HoldfastError, NeighbourLost, PositionLost, SessionBusy, SessionElsewhere, SessionNotFound
+from holdfast.model import event_from
+
+if TYPE_CHECKING:
+    from holdfast.engine.ports import Neighbours, OpenAttachment, SessionClient
+    from holdfast.engine.registry import Registry
+    from holdfast.model import Position, Scope, Update
+
+log = logging.getLogger(__name__)
+
+Found: TypeAlias = "LiveSession | FollowedSession"
+
+PATIENCE = 20.0
+"""So many seconds a session is looked for whose owner is gone, before its client is told to load it again."""
+
+ATTEMPTS = 5
+"""So often an owner is asked that has just lost the session, or is about to have it."""
+
+PAUSE = 0.05
+
+
+class SessionFinder:
+    """Opens sessions for clients of this process, wherever the owner of each is."""
+
+    def __init__(self, registry: Registry, neighbours: Neighbours) -> None:
+        self._registry = registry
+        self._neighbours = neighbours
+        self._followed: dict[tuple[str, SessionClient], FollowedSession] = {}
+
+    def followed(self, session_id: str, client: SessionClient | None) -> FollowedSession | None:
+        """Return the session that a client follows, if it does."""
+        return None if client is None else self._followed.get((session_id, client))
+
+    async def settled(self, session_id: str, client: SessionClient | None) -> None:
+        """Wait while a session is being found again for a client."""
+        followed = self.followed(session_id, client)
+        if followed is not None and followed.finding is not None:
+            await asyncio.shield(followed.finding)
+
+    async def open(self, session_id: str, scope: Scope, client: SessionClient) -> Found:
+        """Claim a session, or follow it where another process has it. The caller holds its lock.
+
+        An owner that does not answer loses it, unless its turn runs: that is `SessionBusy`.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                session = await self._registry.open(session_id, scope, client, take_over=False)
+            except SessionElsewhere as elsewhere:
+                try:
+                    followed = await self._follow(session_id, scope, client, elsewhere)
+                except NeighbourLost as lost:
+                    if attempt == ATTEMPTS or lost.hangs:
+                        return await self._take_over(session_id, scope, client, elsewhere, lost)
+                    await asyncio.sleep(PAUSE * attempt)
+                else:
+                    if followed is not None:
+                        return followed
+            else:
+                self._followed.pop((session_id, client), None)
+                return session
+        raise SessionBusy("This session is passed on from process to process; try again")
+
+    async def _follow(
+        self, session_id: str, scope: Scope, client: SessionClient, elsewhere: SessionElsewhere
+    ) -> FollowedSession | None:
+        if elsewhere.address is None:
+            raise NeighbourLost(f"{elsewhere.owner} cannot be reached")
+        followed = self.followed(session_id, client)
+        if followed is None:
+            followed = FollowedSession(
+                session_id, scope, client,
+                neighbours=self._neighbours, on_lost=self._find_again, start=self._registry.start,
+            )  # fmt: skip
+        followed.owner = elsewhere.owner
+        if not await followed.open(elsewhere.address):
+            return None
+        self._followed[session_id, client] = followed
+        return followed
+
+    async def _take_over(
+        self, session_id: str, scope: Scope, client: SessionClient, elsewhere: SessionElsewhere, lost: NeighbourLost
+    ) -> LiveSession:
+        log.warning("%s does not answer for session %s: %s", elsewhere.owner, session_id, lost)
+        try:
+            return await self._registry.open(session_id, scope, client)
+        except SessionBusy:
+            raise SessionBusy(
+                f"A turn of this session is running in {elsewhere.owner}, which does not answer. Wait, or end it there"
+            ) from None
+
+    async def do(self, elsewhere: SessionElsewhere, operation: Operation, client: SessionClient | None) -> None:
+        """Have something done by the owner of a session; raise `NeighbourLost` where that one cannot be reached."""
+        followed = self.followed(operation.session, client)
+        if followed is not None and followed.is_live:
+            await followed.do(operation)
+            return
+        if elsewhere.address is None:
+            raise NeighbourLost(f"{elsewhere.owner} cannot be reached")
+        await self._neighbours.do(elsewhere.address, operation)
+
+    async def leave(self, session_id: str, client: SessionClient | None) -> None:
+        """Close a session for a client that follows it: its prompts are cancelled, and it follows no more (B13)."""
+        followed = self.followed(session_id, client)
+        if followed is not None and client is not None:
+            with suppress(NeighbourLost):
+                await followed.do(Operation("leave", session_id, followed.scope.principal, followed.scope.agent))
+            self._followed.pop((session_id, client), None)
+            followed.hang_up()
+
+    def hang_up(self) -> None:
+        """Follow nothing any more: this process ends."""
+        for followed in list(self._followed.values()):
+            followed.hang_up()
+        self._followed.clear()
+
+    # An owner that is gone
+
+    def follow_on(self, session: LiveSession, reason: str) -> None:
+        """Let the clients of a session that was taken over be served by its new owner (P4)."""
+        scope = session.scope
+        for attachment in session.attachments:
+            if not attachment.client.is_remote:
+                search = _Search(session.id, scope, attachment.client, attachment.position, "idle", None)
+                session.detach(attachment)
+                self._registry.start(self._search(search, reason))
+
+    async def _find_again(self, followed: FollowedSession, who: str) -> None:
+        """Find a session whose owner has left, or whose link was cut, for the client that followed it."""
+        attachment = next(iter(reversed(followed.attachments)), None)
+        followed.attachments = ()
+        if attachment is None or (followed.id, followed.client) not in self._followed:
+            followed.interrupt_turns(f"{who} has left")
+            return
+        search = _Search(followed.id, followed.scope, followed.client, attachment.position, followed.activity, followed)
+        if not attachment.follows:
+            # It was still being shown what was before, so it is not known what it has: it has to load again.
+            followed.interrupt_turns(f"{who} has left")
+            followed.client.dropped(f"{who} has left; load the session again to go on watching")
+            return
+        await self._search(search, f"{who} has left")
+
+    async def _search(self, search: _Search, reason: str) -> None:
+        give_up_at = asyncio.get_running_loop().time() + PATIENCE
+        pause = PAUSE
+        while True:
+            try:
+                found, attachment = await self._reattach(search)
+            except (NeighbourLost, SessionBusy) as e:
+                if asyncio.get_running_loop().time() > give_up_at or self._registry.is_stopping:
+                    self._not_found(search, reason, f"{reason}; {e}")
+                    return
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 1.0)
+            except PositionLost:
+                self._not_found(search, reason, f"{reason}; load the session again to go on watching")
+                return
+            except SessionNotFound:
+                self._not_found(search, reason, "This session was deleted")
+                return
+            except HoldfastError as e:
+                self._not_found(search, reason, f"{reason}; the session cannot be opened here: {e}")
+                return
+            else:
+                self._go_on(search, found, attachment, reason)
+                return
+
+    async def _reattach(self, search: _Search) -> tuple[Found, OpenAttachment]:
+        async with self._registry.lock(search.session_id):
+            found = await self.open(search.session_id, search.scope, search.client)
+            if isinstance(found, LiveSession):
+                await found.agent.attached(search.client)
+            return found, await found.attach(search.client, search.since)
+
+    def _go_on(self, search: _Search, found: Found, attachment: OpenAttachment, reason: str) -> None:
+        """Show the client what it missed, and tell it how things are now."""
+        followed, client = search.followed, search.client
+        has_moved = isinstance(found, LiveSession) or found.has_moved
+        client.moved(attachment)
+        if has_moved:
+            where = "here" if isinstance(found, LiveSession) else f"in {found.owner_name}"
+            client.show([notice("warning", f"{reason}; the session goes on {where}")])
+        if followed is not None and isinstance(found, LiveSession):
+            for turn in followed.turns.values():
+                if attachment.holds(turn.message_id):
+                    turn.is_accepted()
+        attachment.follow()
+        if search.activity != "idle" and found.activity == "idle":
+            client.show([event_from(_idle(reason if has_moved else None))])
+        if followed is not None and isinstance(found, LiveSession):
+            followed.interrupt_turns(f"{reason}; the turn was interrupted")
+        elif isinstance(found, FollowedSession):
+            found.ask_for_turns(f"{reason}; the turn was interrupted")
+
+    def _not_found(self, search: _Search, reason: str, says: str) -> None:
+        self._followed.pop((search.session_id, search.client), None)
+        if search.followed is not None:
+            search.followed.interrupt_turns(reason)
+        search.client.dropped(says)
+
+
+class _Search:
+    """A session that is looked for, for one client, and where the client was."""
+
+    __slots__ = ("activity", "client", "followed", "scope", "session_id", "since")
+
+    def __init__(
+        self,
+        session_id: str,
+        scope: Scope,
+        client: SessionClient,
+        since: Position,
+        activity: str,
+        followed: FollowedSession | None,
+    ) -> None:
+        self.session_id = session_id
+        self.scope = scope
+        self.client = client
+        self.since = since
+        self.activity = activity
+        self.followed = followed
+
+
+def _idle(failure: str | None) -> Update:
+    idle: Update = {"sessionUpdate": "state_update", "state": "idle"}
+    if failure is None:
+        return idle
+    return {**idle, "stopReason": "error", "error": {"code": -32603, "message": f"{failure}; the turn was interrupted"}}

@@ -1,0 +1,538 @@
+"""The follower's side of a link: a session that another process owns, as a client of this process sees it.
+
+`FollowedSession`, `FollowedTurn` and `FollowedAttachment` have the faces that connections use of `LiveSession`,
+`LiveTurn` and `Attachment` (`OpenSession` and others in `holdfast.engine.ports`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.engine.relay.messages import (
+    Answered,
+    Asked,
+    Attach,
+    Attached,
+    Dropped,
+    Ended,
+    Events,
+    OfTurn,
+    Open,
+    Opened,
+    Operation,
+    Prompt,
+    SetOption,
+    Setup,
+    ToClient,
+    error_from,
+)
+from holdfast.errors import (
+    ConnectionLost,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    NeighbourLost,
+    RemoteError,
+    RequestCancelled,
+    RequestError,
+    SessionNotFound,
+)
+from holdfast.model import Elicitation, ElicitationAnswer, Permission, TurnEnd, event_from, latest, new_id
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+
+    from holdfast.engine.ports import Link, Neighbours, OpenAttachment, SessionClient
+    from holdfast.model import Event, Position, Scope, Update
+    from holdfast.store import Store
+
+log = logging.getLogger(__name__)
+
+CONGESTED_BYTES = 1 << 20
+"""While its client has more than this unread, nothing more is taken from the owner."""
+
+_ANY_PERMISSION = Permission("", {})
+
+
+class FollowedSession:
+    """A session that another process owns, for one client of this one."""
+
+    def __init__(
+        self,
+        session_id: str,
+        scope: Scope,
+        client: SessionClient,
+        *,
+        neighbours: Neighbours,
+        on_lost: Callable[[FollowedSession, str], Coroutine[Any, Any, None]],
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        is_guest: bool = False,
+    ) -> None:
+        """Prepare to follow. `on_lost` finds the session again when the owner has left or cannot be reached."""
+        self.id = session_id
+        self.scope = scope
+        self.client = client
+        self.cwd = ""
+        self.title: str | None = None
+        self.latest: dict[str, Update] = {}
+        self._state: Update = {"sessionUpdate": "state_update", "state": "idle"}
+        self.owner = ""
+        """The name of the owner's client."""
+        self.attachments: tuple[FollowedAttachment, ...] = ()
+        self.turns: dict[str, FollowedTurn] = {}
+        """The turns that its client has prompted and that have not ended, by the ids of their messages."""
+        self.finding: asyncio.Task[None] | None = None
+        """Finds the session again after the link was lost."""
+        self.has_moved = False
+        """Whether another process is the owner since the last link."""
+        self._address = ""
+        self._client_id = new_id("client")
+        self._is_guest = is_guest
+        self._neighbours = neighbours
+        self._on_lost = on_lost
+        self._start = start
+        self._link: Link | None = None
+        self._options: Update = {}
+        self._commands: Update = {}
+        self._notices: list[Update] = []
+        self._unsealed: list[bytes] = []
+        self._is_over = False
+
+    # Opening
+
+    async def open(self, address: str) -> bool:
+        """Open the session at its owner; return False where that one has given it up instead.
+
+        Raise `NeighbourLost` where the owner cannot be reached, or is none.
+        """
+        is_new = self._link is None
+        if is_new:
+            self.has_moved = self._address not in ("", address)
+            self._link = await self._neighbours.reach(address, lambda link: _FollowerLink(self, link))
+            self._address = address
+        wanted = Open(self.id, self.scope.principal, self.scope.agent, self._setup(), is_guest=self._is_guest)
+        try:
+            opened = msgspec.json.decode(await self.ask("open", wanted), type=Opened)
+        except BaseException:
+            if is_new:
+                self.hang_up()
+            raise
+        if opened.yielded:
+            self.hang_up()
+            return False
+        self._is_over = False
+        self.owner = opened.owner or self.owner
+        self.cwd, self.title, self.latest = opened.cwd, opened.title, dict(opened.latest)
+        self._options, self._commands, self._state = opened.options, opened.commands, opened.state
+        return True
+
+    def _setup(self) -> Setup:
+        client = self.client
+        return Setup(
+            self._client_id, client.info, tuple(client.roots), self._neighbours.pack_servers(client.mcp_servers),
+            client.system_prompt, client.services, client.elicitation, client.can_answer(_ANY_PERMISSION),
+            client.principal, client.meta,
+        )  # fmt: skip
+
+    async def ask(self, method: str, params: object) -> msgspec.Raw:
+        """Ask the owner; raise what it raised, or `NeighbourLost`."""
+        if self._link is None:
+            raise NeighbourLost(f"{self.owner_name} cannot be reached")
+        try:
+            return await self._link.request(method, params)
+        except RemoteError as e:
+            if e.code == RequestCancelled.code:  # so is answered what is at work when the owner hangs up
+                raise NeighbourLost(f"{self.owner_name} has hung up") from None
+            raise error_from((e.code, e.message, e.data), self.id) from None
+        except NeighbourLost:
+            raise
+        except ConnectionLost as e:
+            raise NeighbourLost(str(e)) from e
+
+    def tell(self, method: str, params: object = None) -> None:
+        """Notify the owner."""
+        if self._link is not None:
+            self._link.notify(method, params)
+
+    @property
+    def owner_name(self) -> str:
+        """What people call the owner."""
+        return self.owner or "the process that has it"
+
+    @property
+    def activity(self) -> str:
+        """What it does now."""
+        return self._state["state"]
+
+    def current_state(self) -> Update:
+        """Return what it does now, as clients are told it."""
+        return self._state
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the owner can be reached."""
+        return self._link is not None and not self._is_over
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others have it too: they do."""
+        return True
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is not ours any more: it never was."""
+        return False
+
+    # Watching
+
+    async def attach(self, client: SessionClient, since: Position | None = None) -> FollowedAttachment:
+        """Let the client watch; see `LiveSession.attach`."""
+        self._unsealed = []
+        attached = msgspec.json.decode(await self.ask("attach", Attach(since)), type=Attached)
+        unsealed, self._unsealed = self._unsealed, []
+        attachment = FollowedAttachment(self, client, attached.position if since is None else since, attached.lines)
+        attachment.unsealed = unsealed
+        self._notices, self._state = attached.notices, attached.state
+        self.attachments = (*self.attachments, attachment)
+        return attachment
+
+    def detach(self, attachment: OpenAttachment) -> None:
+        """Let a client watch no more; without any, the link is closed."""
+        if attachment not in self.attachments:
+            return
+        self.attachments = tuple(other for other in self.attachments if other is not attachment)
+        if not self.attachments:
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the link; nothing more is expected of it."""
+        self._is_over = True
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def notices(self, client: SessionClient) -> list[Update]:  # noqa: ARG002
+        """Return what the agent has to tell a client that has just attached."""
+        return self._notices
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start something that is finished before the process ends in order."""
+        self._start(work)
+
+    # Options, commands, title
+
+    def options_update(self) -> Update:
+        """Return all options and their values."""
+        return self._options
+
+    def commands_update(self) -> Update:
+        """Return the slash commands."""
+        return self._commands
+
+    async def set_option(self, option_id: str, value: object) -> None:
+        """Set an option for the user (D2)."""
+        self._options = msgspec.json.decode(await self.ask("option", SetOption(option_id, value)))
+
+    async def do(self, operation: Operation) -> None:
+        """Have something done with the session."""
+        await self.ask("do", operation)
+
+    # Turns
+
+    def prompt(
+        self, content: Sequence[Update], client: SessionClient | None = None, meta: Update | None = None
+    ) -> FollowedTurn:
+        """Put a prompt in line at the owner."""
+        if not content:
+            raise InvalidParams("A prompt must not be empty")
+        if not self.is_live:
+            raise SessionNotFound(self.id)
+        assert client is self.client
+        turn = FollowedTurn(self)
+        self.turns[turn.message_id] = turn
+        prompt = Prompt(list(content), turn.message_id, meta)
+        self._start(self._follow_turn(turn, lambda: self.ask("prompt", prompt)))
+        return turn
+
+    async def _follow_turn(self, turn: FollowedTurn, ask: Callable[[], Awaitable[msgspec.Raw]]) -> None:
+        try:
+            end = msgspec.json.decode(await ask(), type=Ended | None)
+        except NeighbourLost:
+            return  # whoever finds the session again sees to it
+        except RequestError as e:
+            self._end(turn, TurnEnd("error", e.message), e)
+            return
+        if end is not None:
+            refusal = None if end.refusal is None else error_from(end.refusal, self.id)
+            self._end(turn, TurnEnd(end.reason, end.error), refusal if isinstance(refusal, RequestError) else None)
+
+    def ask_for_turns(self, reason: str) -> None:
+        """Find out what became of the turns whose link was cut; one that the owner does not know was interrupted."""
+        for turn in list(self.turns.values()):
+            self._start(self._ask_for_turn(turn, reason))
+
+    async def _ask_for_turn(self, turn: FollowedTurn, reason: str) -> None:
+        link = self._link
+        await self._follow_turn(turn, lambda: self.ask("end_of", OfTurn(turn.message_id)))
+        if self._link is link and turn.message_id in self.turns:
+            self.interrupt(turn, reason)
+
+    def interrupt_turns(self, reason: str) -> None:
+        """End the turns whose owner is gone. Nothing is run again by itself (P3)."""
+        for turn in list(self.turns.values()):
+            self.interrupt(turn, reason)
+
+    def interrupt(self, turn: FollowedTurn, reason: str) -> None:
+        """End a turn that will not be heard of any more."""
+        self._end(turn, TurnEnd("interrupted", reason), InternalError(reason))
+
+    def _end(self, turn: FollowedTurn, end: TurnEnd, refusal: RequestError | None) -> None:
+        self.turns.pop(turn.message_id, None)
+        turn.has_ended(end, refusal)
+
+    def cancel(self) -> None:
+        """Stop what it does."""
+        self.tell("cancel")
+
+    def cancel_turn(self, turn: FollowedTurn) -> bool:
+        """Stop one turn; whether it had begun is known when it has ended."""
+        self.tell("cancel", OfTurn(turn.message_id))
+        return False
+
+    async def cancel_part(self, part: str) -> bool:
+        """Cancel one tool call or terminal; return whether there was one."""
+        return msgspec.json.decode(await self.ask("part", part), type=bool)
+
+    # What comes from the owner
+
+    def take(self, message: Events) -> None:
+        """Show the client what happened, and note what it says about the session itself."""
+        events = message.unpack()
+        for event in events:
+            if event.plain_text is None and event.kind in _NOTED:
+                self._note(event.update())
+            elif event.kind == "user_message" and (turn := self.turns.get(event.key)) is not None:
+                turn.is_accepted()  # heard before, unless the link was cut
+        for attachment in self.attachments[-1:]:
+            attachment.deliver(events, message.before)
+
+    def _note(self, update: Update) -> None:
+        kind = update["sessionUpdate"]
+        if kind == "state_update":
+            self._state = {name: value for name, value in update.items() if name not in ("stopReason", "error")}
+        elif kind == "config_option_update":
+            self._options = update
+        elif kind == "available_commands_update":
+            self._commands = update
+        elif kind == "session_info_update" and "title" in update:
+            self.title = update["title"]
+        if kind not in ("state_update", "config_option_update", "session_info_update"):
+            self.latest[kind] = latest(self.latest.get(kind), update)
+
+    def take_unsealed(self, lines: list[bytes]) -> None:
+        """Take a part of what the running turn has said, before the answer to `attach`."""
+        self._unsealed += lines
+
+    def accepted(self, message_id: str) -> None:
+        """Note that a prompt is part of the conversation."""
+        if (turn := self.turns.get(message_id)) is not None:
+            turn.is_accepted()
+
+    def dropped(self, message: Dropped) -> None:
+        """Tell the client that it watches no more; one that moved is found again."""
+        if message.moved:
+            self.lost(self.owner_name)
+            return
+        for attachment in self.attachments:
+            attachment.drop(message.reason)
+        self.hang_up()
+
+    def lost(self, who: str, link: Link | None = None) -> None:
+        """Find the session again: its owner is gone, or the link to it was cut."""
+        if not self._is_over and (link is None or link is self._link):
+            self.hang_up()
+            self.finding = self._start(self._on_lost(self, who))
+
+
+_NOTED = frozenset(
+    {"state_update", "config_option_update", "available_commands_update", "session_info_update", "usage_update"}
+)
+
+
+class FollowedTurn:
+    """A turn that runs in another process."""
+
+    def __init__(self, session: FollowedSession) -> None:
+        self.session = session
+        self.message_id = new_id("msg")
+        self.refusal: RequestError | None = None
+        self.accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._end: TurnEnd | None = None
+        self._waiters: list[asyncio.Future[TurnEnd]] = []
+
+    def wait_for_end(self) -> asyncio.Future[TurnEnd]:
+        """Return a future of the caller's own for the turn's end."""
+        waiter: asyncio.Future[TurnEnd] = asyncio.get_running_loop().create_future()
+        if self._end is not None:
+            waiter.set_result(self._end)
+        else:
+            self._waiters.append(waiter)
+        return waiter
+
+    def is_accepted(self) -> None:
+        """Note that its prompt is part of the conversation."""
+        if not self.accepted.done():
+            self.accepted.set_result(self.message_id)
+
+    def has_ended(self, end: TurnEnd, refusal: RequestError | None) -> None:
+        """Tell whoever waits how it ended."""
+        self._end, self.refusal = end, refusal
+        if not self.accepted.done():
+            self.accepted.set_exception(refusal or InternalError(end.error or "The prompt was not accepted"))
+            self.accepted.exception()  # not everybody waits for it
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(end)
+
+
+class FollowedAttachment:
+    """A client watching a session that another process owns."""
+
+    def __init__(self, session: FollowedSession, client: SessionClient, position: Position, lines: int) -> None:
+        self.session = session
+        self.client = client
+        self.showing: Position | None = None
+        self.unsealed: list[bytes] = []
+        self._lines = lines
+        self._shown = position, 0
+        self._held: list[Event] | None = []  # what it is told before it follows; the owner holds back all else
+
+    @property
+    def position(self) -> Position:
+        """The position of the last event it was shown, or had in its past."""
+        before, count = self._shown
+        return before.after(count)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is shown what happens as it happens."""
+        return self._held is None
+
+    async def past(self, store: Store, start: int = 0) -> AsyncIterator[list[bytes]]:
+        """Read what happened before it was attached: what is sealed from the store, the rest came from the owner."""
+        if start < self._lines:
+            async for blocks in store.read(self.session.id, start, self._lines):
+                yield blocks
+        if self.unsealed:
+            yield self.unsealed
+
+    def follow(self) -> None:
+        """Show what happened since it was attached, and from now on everything as it happens."""
+        held, self._held = self._held, None
+        self.unsealed = []
+        if held:
+            self._show(held, None)
+        if self in self.session.attachments:
+            self.session.tell("follow")
+
+    def deliver(self, events: Sequence[Event], before: Position | None) -> None:
+        """Show events; what it is told before it follows has to wait."""
+        if self._held is not None:
+            self._held += events
+        else:
+            self._show(events, before)
+
+    def holds(self, message_id: str) -> bool:
+        """Return whether a prompt is among what waits to be shown: the owner holds that back."""
+        return any(event.key == message_id for event in self._held or ())
+
+    def _show(self, events: Sequence[Event], before: Position | None) -> None:
+        self.showing = before
+        if before is not None:
+            self._shown = before, len(events)
+        try:
+            self.client.show(events)
+        except Exception:
+            log.exception("A client could not be shown what happened")
+            self.drop("It could not be shown what happened; load the session again to go on watching")
+
+    def drop(self, reason: str) -> None:
+        """Let the client watch no more, and tell it why."""
+        if self in self.session.attachments:
+            self.session.detach(self)
+            self.client.dropped(reason)
+
+
+class _FollowerLink:
+    """One link, from the side of the follower (`LinkUser`)."""
+
+    def __init__(self, session: FollowedSession, link: Link) -> None:
+        self._session = session
+        self._link = link
+
+    async def notified(self, method: str, params: msgspec.Raw) -> None:
+        """Take a notification of the owner."""
+        session = self._session
+        match method:
+            case "events":
+                session.take(_read_events(params))
+                if session.client.backlog > CONGESTED_BYTES:
+                    await session.client.drain()
+            case "unsealed":
+                session.take_unsealed(msgspec.json.decode(params, type=list[bytes]))
+            case "accepted":
+                session.accepted(msgspec.json.decode(params, type=OfTurn).message_id)
+            case "dropped":
+                session.dropped(msgspec.json.decode(params, type=Dropped))
+            case "left":
+                session.owner = msgspec.json.decode(params, type=str) or session.owner
+                session.lost(session.owner_name)
+            case "tell":
+                told = msgspec.json.decode(params, type=ToClient)
+                session.client.notify(told.method, told.params)
+            case "terminal":
+                session.client.embed_terminal(*msgspec.json.decode(params, type=tuple[str, str]))
+            case _:
+                pass
+
+    async def requested(self, method: str, params: msgspec.Raw) -> object:
+        """Answer a request of the owner, which is one to the client."""
+        client = self._session.client
+        if method == "ask":
+            asked = msgspec.json.decode(params, type=Asked)
+            question = asked.permission or asked.elicitation or Elicitation("form", {})
+            answer = await client.ask(question)
+            if isinstance(answer, ElicitationAnswer):
+                return Answered(elicitation=answer)
+            return Answered(option=answer)
+        if method == "client":
+            wanted = msgspec.json.decode(params, type=ToClient)
+            try:
+                return await client.request(wanted.method, wanted.params)
+            except RemoteError as e:
+                raise RelayedRefusal(e) from None
+        raise MethodNotFound(f"{method[:100]} is not known here")
+
+    def lost(self) -> None:
+        """Note that the link is gone."""
+        self._session.lost(self._session.owner_name, self._link)
+
+
+class RelayedRefusal(RequestError):
+    """An error of the client's, passed on to the agent that asked."""
+
+    def __init__(self, error: RemoteError) -> None:
+        super().__init__(error.message, error.data)
+        self.code = error.code  # pyright: ignore[reportAttributeAccessIssue]
+
+
+_read_events = msgspec.json.Decoder(Events).decode
+
+
+def notice(severity: str, title: str) -> Event:
+    """Return what a client is told that is never stored."""
+    return event_from({"sessionUpdate": "notice", "severity": severity, "title": title})
