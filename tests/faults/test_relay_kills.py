@@ -6,15 +6,16 @@ import asyncio
 import os
 import signal
 import stat
+import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.acp import Client, Refused, patiently, running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, Iterator
 
 AGENT = """
 import asyncio, os
@@ -40,6 +41,13 @@ async def answer(turn):
 """
 
 NOTICES: dict[str, object] = {"session": {"notices": {}}}
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose sockets are beside the store, not elsewhere because of the length of its name."""
+    with tempfile.TemporaryDirectory(prefix="hf") as place:
+        yield Path(place)
 
 
 class Process:
@@ -197,7 +205,8 @@ async def test_an_owner_that_hangs_is_told_of_or_succeeded_and_follows_when_it_w
 
 @pytest.mark.timeout(120)
 @pytest.mark.requirement("P12")
-async def test_nobody_but_the_user_can_connect_and_what_dead_processes_left_harms_nobody(tmp_path: Path) -> None:
+async def test_nobody_but_the_user_can_connect_and_what_dead_processes_left_harms_nobody(short_path: Path) -> None:
+    tmp_path = short_path
     async with processes(tmp_path, 1) as (owner,):
         session = await owner.client.new(str(tmp_path))
         await owner.client.prompt(session, "2")
@@ -227,7 +236,8 @@ async def test_a_store_with_a_long_name_is_shared_as_well(tmp_path: Path) -> Non
 
 @pytest.mark.timeout(120)
 @pytest.mark.requirement("P7")
-async def test_whoever_connects_and_says_nothing_or_nonsense_harms_nobody(tmp_path: Path) -> None:
+async def test_whoever_connects_and_says_nothing_or_nonsense_harms_nobody(short_path: Path) -> None:
+    tmp_path = short_path
     async with processes(tmp_path, 1, 1) as (owner, one):
         session = await owner.client.new(str(tmp_path))
         (path,) = (tmp_path / "s.db.sockets").iterdir()
