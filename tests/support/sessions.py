@@ -322,8 +322,6 @@ class Recorder:
     services: frozenset[str] = frozenset()
     elicitation = frozenset({"form", "url"})
     is_remote = False
-    principal = LOCAL
-    meta = None
 
     def __init__(self, always: Answer = None) -> None:
         self.past: list[bytes] = []

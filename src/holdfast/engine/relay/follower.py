@@ -135,7 +135,7 @@ class FollowedSession:
         return Setup(
             self._client_id, client.info, tuple(client.roots), self._neighbours.pack_servers(client.mcp_servers),
             client.system_prompt, client.services, client.elicitation, client.can_answer(_ANY_PERMISSION),
-            client.principal, client.meta,
+            client.principal, client.session_id, client.meta,
         )  # fmt: skip
 
     async def ask(self, method: str, params: object) -> msgspec.Raw:

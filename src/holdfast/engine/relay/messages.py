@@ -88,6 +88,8 @@ class Setup(msgspec.Struct, frozen=True):
     permission: bool
     """Whether it can be asked for permission."""
     principal: str
+    session_id: str
+    """What it calls the session."""
     meta: Update | None = None
 
 

@@ -314,6 +314,11 @@ class RelayedClient:
         return self.setup.roots
 
     @property
+    def session_id(self) -> str:
+        """What it calls the session."""
+        return self.setup.session_id
+
+    @property
     def principal(self) -> str:
         """On whose behalf it speaks."""
         return self.setup.principal
