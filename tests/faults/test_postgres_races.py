@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.postgres import OURS, empty_database
@@ -62,7 +62,8 @@ class Rival:
 async def rival(place: Place) -> AsyncGenerator[Rival]:
     import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-    connection: Any = await asyncpg.connect(OURS.sub("", place.path))  # pyright: ignore[reportUnknownMemberType]
+    connect = cast("Any", asyncpg.connect)  # pyright: ignore[reportUnknownMemberType]
+    connection = await connect(OURS.sub("", place.path))
     try:
         await connection.execute("BEGIN")
         yield Rival(connection)
@@ -129,7 +130,8 @@ async def test_a_node_that_was_about_to_write_when_it_was_fenced_writes_nothing(
             await taker.commit()
         with pytest.raises(StoreError, match="taken this session over"):
             await asyncio.wait_for(flushing, PATIENCE)
-        for refused in (sealing, beginning, saving, forking):
+        waiting: list[asyncio.Future[Any]] = [sealing, beginning, saving, forking]
+        for refused in waiting:
             with pytest.raises(SessionMoved):
                 await asyncio.wait_for(refused, PATIENCE)
         async with place.open() as taker:

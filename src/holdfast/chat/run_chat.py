@@ -10,7 +10,6 @@ import signal
 import sys
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from holdfast.chat.conversation import Conversation
 from holdfast.chat.line_screen import LineScreen
 from holdfast.chat.print_answer import print_answer
 from holdfast.errors import UsageError
-from holdfast.store.address import default_address
+from holdfast.store.address import default_address, directory_beside
 from holdfast.view.blocks import AgentContent, Note
 from holdfast.view.entries import Part
 from holdfast.view.safe_text import safe_text
@@ -97,7 +96,7 @@ def _typed_before() -> History | None:
     """Open the file of what was typed before, which nobody else may read; return None if there can be none."""
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
 
-    path = Path(default_address()).parent / "chat-history"
+    path = directory_beside(default_address()) / "chat-history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > HISTORY_BYTES:

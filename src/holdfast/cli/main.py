@@ -117,7 +117,7 @@ def wrap(arguments: Sequence[str]) -> int:
 
 def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--store", metavar="FILE", help="where sessions are kept (default: $HOLDFAST_STORE, or your data directory)"
+        "--store", metavar="ADDRESS", help="where sessions are kept (default: $HOLDFAST_STORE, or your data directory)"
     )
     parser.add_argument(
         "--protocol", choices=("1", "2", "auto"), default="auto", help="protocol versions to speak (default: auto)"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.model import LOCAL
-from holdfast.store.address import default_address, file_of
+from holdfast.store.address import default_address, directory_beside
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holdfast.server.remote import RemoteRequest, TokenFile
 
 
@@ -24,10 +25,7 @@ class ServerFiles(NamedTuple):
 
 def server_files(store: str | None = None) -> ServerFiles:
     """Return where the files of a server with that store are; of one in memory, where the usual ones are."""
-    file = file_of(store or default_address())
-    if file is None:
-        file = file_of(default_address()) or Path.home() / ".holdfast" / "sessions.db"
-    beside = file.absolute().parent
+    beside = directory_beside(store or default_address())
     return ServerFiles(beside / "tokens.toml", beside / "cookie.key", beside / "local.token")
 
 

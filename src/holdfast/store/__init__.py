@@ -5,8 +5,9 @@ and finds them again. `open_store` opens the one an address names: that in `hold
 machine, that in `holdfast.store.postgres` for many.
 """
 
-from holdfast.store.address import default_address, file_of, is_postgres, open_store
+from holdfast.store.address import default_address, file_of, is_postgres, open_store, shown_address
 from holdfast.store.port import (
+    Alias,
     Changes,
     Claim,
     Claimed,
@@ -15,8 +16,10 @@ from holdfast.store.port import (
     Hit,
     KeptLog,
     Library,
+    PrivateEntry,
     Record,
     SessionStore,
+    Shared,
     Snapshot,
     Store,
     TurnLog,
@@ -25,6 +28,7 @@ from holdfast.store.port import (
 from holdfast.store.reports import Directory, Finding, Size, Stats
 
 __all__ = [
+    "Alias",
     "Changes",
     "Claim",
     "Claimed",
@@ -35,8 +39,10 @@ __all__ = [
     "Hit",
     "KeptLog",
     "Library",
+    "PrivateEntry",
     "Record",
     "SessionStore",
+    "Shared",
     "Size",
     "Snapshot",
     "Stats",
@@ -47,4 +53,5 @@ __all__ = [
     "file_of",
     "is_postgres",
     "open_store",
+    "shown_address",
 ]

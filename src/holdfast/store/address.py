@@ -66,6 +66,17 @@ def is_postgres(address: str) -> bool:
     return address.lower().startswith(("postgresql://", "postgres://"))
 
 
+def directory_beside(address: str) -> Path:
+    """Return where files are kept that go with a store: beside its file, else in the user's data directory."""
+    file = None if is_postgres(address) else file_of(address)
+    return data_directory() if file is None else file.absolute().parent
+
+
+def shown_address(address: str) -> str:
+    """Return an address as it may be shown: without a password (P10)."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1@", re.sub(r"([?&]password=)[^&]*", r"\1…", address))
+
+
 async def open_store(address: str | None = None) -> SessionStore:
     """Open the store at an address, or make it where there is none. One in memory is gone when it is closed."""
     address = address or default_address()

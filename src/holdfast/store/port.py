@@ -92,6 +92,30 @@ class Forked(NamedTuple):
     """Whether it ends inside a turn; the private entries of that turn are not in it."""
 
 
+class PrivateEntry(NamedTuple):
+    """A private entry, and how many lines the history had when its turn began and when it was sealed."""
+
+    start: int
+    position: int
+    data: bytes
+
+
+class Shared(NamedTuple):
+    """How many lines at its beginning a history has in common with that of another session."""
+
+    session: str
+    lines: int
+
+
+class Alias(NamedTuple):
+    """Another name of a session; None for the session once it was deleted."""
+
+    principal: str
+    agent: str
+    name: str
+    session: str | None
+
+
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """What to change about a session besides its conversation; what is not named stays."""
 
@@ -237,8 +261,19 @@ class Store(Protocol):
         """
         ...
 
-    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
-        """Add a session with all of its history, that nobody claims. Its id must be new."""
+    async def add(
+        self,
+        info: SessionInfo,
+        state: SessionState,
+        lines: Sequence[Line],
+        *,
+        private: Sequence[PrivateEntry] = (),
+        shared: Shared | None = None,
+    ) -> None:
+        """Add a session with all of its history, that nobody claims. Its id must be new.
+
+        With `shared`, its first lines are those of a session that is there: they are stored once, as for a fork.
+        """
         ...
 
     async def set_alias(self, scope: Scope, name: str, session: str | None) -> None:
@@ -276,8 +311,11 @@ class Library(Protocol):
         """Look a session up, and what its unsealed turn has said so far."""
         ...
 
-    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
-        """Find the sessions whose ids begin so, those that never got a prompt too, in the order of their ids."""
+    async def find(self, prefix: str, *, limit: int, after: str = "") -> list[SessionInfo]:
+        """Find the sessions whose ids begin so, those that never got a prompt too, in the order of their ids.
+
+        With `after`, only those whose ids come behind it.
+        """
         ...
 
     async def list(
@@ -321,8 +359,24 @@ class Library(Protocol):
         """
         ...
 
-    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
-        """Add a session with all of its history, that nobody claims. Its id must be new."""
+    async def add(
+        self,
+        info: SessionInfo,
+        state: SessionState,
+        lines: Sequence[Line],
+        *,
+        private: Sequence[PrivateEntry] = (),
+        shared: Shared | None = None,
+    ) -> None:
+        """Add a session with all of its history, that nobody claims; see `Store.add`."""
+        ...
+
+    async def private_entries(self, session: str) -> list[PrivateEntry]:
+        """Read the private entries of a session, in order, with where they are in the history."""
+        ...
+
+    async def aliases(self) -> list[Alias]:
+        """Return all other names of sessions, those of deleted ones too."""
         ...
 
     async def delete(self, session: str) -> None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "rename": (f"{_HERE}.modify:rename", "Give a session another title"),
     "archive": (f"{_HERE}.modify:archive", "Put sessions away, or take them out again"),
     "delete": (f"{_HERE}.modify:delete", "Delete sessions for good"),
+    "copy": (f"{_HERE}.copy:copy", "Copy all sessions into another store, as into PostgreSQL"),
     "stats": (f"{_HERE}.maintenance:stats", "Count what is in the store"),
     "vacuum": (f"{_HERE}.maintenance:vacuum", "Give back the space of what was deleted"),
     "doctor": (f"{_HERE}.maintenance:doctor", "Check the store, and explain what is found"),

@@ -88,13 +88,13 @@ def doctor(*, repair: bool, place: str | None, as_json: bool) -> int:
 
 async def _examined(place: str | None, *, repair: bool, as_json: bool) -> int:
     from holdfast.errors import StoreError  # noqa: PLC0415
-    from holdfast.store import Finding, default_address  # noqa: PLC0415
+    from holdfast.store import Finding, default_address, shown_address  # noqa: PLC0415
 
     findings: list[Finding] = []
     repaired: list[str] = []
     paint = output.painter()
     if not as_json:
-        output.say(paint(f"The session store {place or default_address()}", bold=True))
+        output.say(paint(f"The session store {shown_address(place or default_address())}", bold=True))
     if not is_there(place):
         nothing = Finding("store", "ok", "There is none yet; an agent makes it when it runs for the first time")
         findings.append(nothing)

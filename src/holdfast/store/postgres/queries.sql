@@ -86,7 +86,7 @@ WHERE session.id = $1;
 -- name: find_sessions
 SELECT n, session.id, cwd, additional, title, created_at, updated_at, archived, messages, principal, agent
 FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope
-WHERE session.id >= $1 AND session.id < $2 ORDER BY session.id LIMIT $3;
+WHERE session.id >= $1 AND session.id < $2 AND session.id > $4 ORDER BY session.id LIMIT $3;
 
 -- name: list_in_scope
 SELECT found.*, principal, agent
@@ -180,7 +180,8 @@ SELECT n FROM changed;
 WITH made AS (
     INSERT INTO holdfast.session (id, scope, cwd, additional, title, created_at, updated_at, listed, archived, messages,
         state, lines, tail, tail_bytes)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $13, $14, $15)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $13, $14, $15
+    WHERE $28 = 0 OR EXISTS (SELECT FROM holdfast.history_segment WHERE session = $27 AND position < $28)
     RETURNING n
 ), numbered AS (
     SELECT nextval('holdfast.segment_id_seq') AS id, part.*
@@ -198,8 +199,25 @@ WITH made AS (
     FROM unnest($20::int[], $21::int[], $22::int[], $23::text[])
         WITH ORDINALITY AS text (number, at, size, words, rank) JOIN numbered USING (number)
     ORDER BY rank
+), remembered AS (
+    INSERT INTO holdfast.private (session, start, position, data)
+    SELECT n, entry.start, entry.position, entry.data
+    FROM made, unnest($24::bigint[], $25::bigint[], $26::bytea[])
+        WITH ORDINALITY AS entry (start, position, data, rank) ORDER BY rank
+), shared AS (
+    INSERT INTO holdfast.history_segment (session, position, segment)
+    SELECT made.n, position, segment FROM made, holdfast.history_segment AS theirs
+    WHERE theirs.session = $27 AND position < $28
 )
 SELECT n FROM made;
+
+-- name: share_tail
+UPDATE holdfast.session SET tail = lines, tail_bytes = 0 WHERE id = $1 AND node IS NULL RETURNING n;
+
+-- name: whole_segments
+SELECT coalesce(max(position + segment.lines), 0)
+FROM holdfast.history_segment JOIN holdfast.segment ON segment.id = history_segment.segment
+WHERE session = $1 AND position + segment.lines <= $2;
 
 -- name: lock_deleting
 SELECT pg_advisory_xact_lock(1215261764, 2);
@@ -238,6 +256,10 @@ SELECT n FROM gone;
 -- name: set_alias
 INSERT INTO holdfast.alias (scope, name, session) VALUES ($1, $2, $3)
 ON CONFLICT (scope, name) DO UPDATE SET session = excluded.session;
+
+-- name: every_alias
+SELECT principal, agent, name, session FROM holdfast.alias JOIN holdfast.scope ON scope.id = alias.scope
+ORDER BY scope.id, name;
 
 -- name: find_aliases
 SELECT name, session FROM holdfast.alias JOIN holdfast.scope ON scope.id = alias.scope
@@ -460,7 +482,7 @@ SELECT made.n,
 FROM made;
 
 -- name: read_private
-SELECT data FROM holdfast.private WHERE session = $1 ORDER BY position, id;
+SELECT start, position, data FROM holdfast.private WHERE session = $1 ORDER BY position, id;
 
 
 -- Search

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
 
-from holdfast.errors import InvalidParams, SessionBusy, StoreError
-from holdfast.format import Line, messages_in, stored, with_texts
-from holdfast.format.segments import Cut, checksum, end_of_entry
+from holdfast.errors import SessionBusy, StoreError
+from holdfast.format import Line, stored, with_texts
+from holdfast.format.segments import Cut, checksum
 from holdfast.model import UNBOUND, Page, SessionState
 from holdfast.model.kinds import HAND_OVER
 from holdfast.store import cursors
-from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, BlockReader, Segment, damaged
-from holdfast.store.port import Changes, Claim, Forked
+from holdfast.store.history_blocks import BlockReader
+from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry
+from holdfast.store.postgres import histories
 from holdfast.store.postgres.claims import Claims, Held, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
 from holdfast.store.postgres.flushing import Flushes
@@ -29,6 +29,7 @@ from holdfast.store.postgres.rows import (
     info_of,
     record_of,
     state_of,
+    text_of,
 )
 from holdfast.store.postgres.segments import NewSegments
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from holdfast.model import ArchiveFilter, Scope, SessionInfo
-    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record, Snapshot
+    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record, Shared, Snapshot
     from holdfast.store.postgres.flushing import TurnRows
     from holdfast.store.postgres.nodes import Node
     from holdfast.store.reports import Finding, Size, Stats
@@ -92,10 +93,10 @@ class PostgresStore:
     async def snapshot(self, session: str) -> Snapshot:
         return await self._claims.snapshot(session)
 
-    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
-        if not is_storable(prefix):
+    async def find(self, prefix: str, *, limit: int, after: str = "") -> list[SessionInfo]:
+        if not is_storable(prefix + after):
             return []
-        found = await self._database.fetch("find_sessions", prefix, prefix + "\U0010ffff", limit)
+        found = await self._database.fetch("find_sessions", prefix, prefix + "\U0010ffff", limit, after)
         return [info_of(row) for row in found]
 
     async def list(
@@ -160,10 +161,31 @@ class PostgresStore:
         arguments = (row["n"], row["epoch"], row["state"], row["lines"], scope, encode(kept), checksum(body), body)
         return await self._database.first("hand_over", *arguments) is not None
 
-    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
+    async def add(
+        self,
+        info: SessionInfo,
+        state: SessionState,
+        lines: Sequence[Line],
+        *,
+        private: Sequence[PrivateEntry] = (),
+        shared: Shared | None = None,
+    ) -> None:
         columns = info_columns(info, state, await self._scope(info.principal, info.agent))
-        segments = NewSegments(EMPTY, lines, info.principal)
-        await self._database.fetch("add_session", *columns, *segments.end, *segments.columns)
+        remembered = [list(column) for column in zip(*private, strict=True)] or [[], [], []]
+        source, cut = (0, 0) if shared is None else await histories.share_tail(self._database, shared)
+        for n, begins in dict.fromkeys([(source, cut), (0, 0)]):
+            segments = NewSegments(HistoryEnd(begins, begins, 0), lines[begins:], info.principal)
+            arguments = (*columns, *segments.end, *segments.columns, *remembered, n, begins)
+            if await self._database.transact(("lock_deleting", ()), ("add_session", arguments)):
+                return  # otherwise the one to share with was deleted
+
+    async def private_entries(self, session: str) -> list[PrivateEntry]:
+        row = await self._claims.find(session)
+        return [PrivateEntry(*entry) for entry in await self._database.fetch("read_private", row["n"])]
+
+    async def aliases(self) -> list[Alias]:
+        rows = await self._database.fetch("every_alias")
+        return [Alias(row["principal"], row["agent"], text_of(row["name"]), row["session"]) for row in rows]
 
     async def set_alias(self, scope: Scope, name: str, session: str | None) -> None:
         number = await self._scope(scope.principal, scope.agent or UNBOUND)
@@ -186,11 +208,10 @@ class PostgresStore:
 
     async def _delete(self, row: Any) -> bool:
         deleted = await self._database.transact(
-            ("lock_deleting", ()),  # two that share a segment would each leave it to the other
-            (
-                "lock_session",
-                (row["id"], row["epoch"]),
-            ),  # whoever forks it is waited for; what comes next sees the fork
+            # Two that share a segment would each leave it to the other.
+            ("lock_deleting", ()),
+            # Whoever forks it is waited for; what comes next sees the fork.
+            ("lock_session", (row["id"], row["epoch"])),
             ("delete_session", (row["n"], row["epoch"], self._nodes.current_id)),
         )
         return bool(deleted)
@@ -256,7 +277,7 @@ class PostgresStore:
         columns = await self._change_columns(held, changes)
         segments = NewSegments(held.end, lines, held.principal)
         if segments.end.tail != held.end.tail:
-            await self._merge_tail(claim, held)
+            await histories.merge_tail(self._database, claim, held)
         arguments = (
             held.node.id, held.n, claim.epoch, *columns,
             held.end.lines, messages, *segments.end, activity, *segments.columns, [*private],
@@ -281,23 +302,6 @@ class PostgresStore:
         if self._window is not None:
             await self._database.fetch("forget_old_events", self._window.seconds)
 
-    async def _merge_tail(self, claim: Claim, held: Held) -> None:
-        """Make one segment of a history's tail. One that is damaged stays as it is: a new checksum would hide that."""
-        rows = await self._database.fetch("read_tail", held.n, held.end.tail)
-        small = [Segment(*row) for row in rows]
-        if len(small) < 2 or not all(segment.is_whole() for segment in small):
-            return
-        body = b"\n".join([segment.body for segment in small])
-        places, at = list[int](), 0
-        for segment in small:
-            places.append(at)
-            at += len(segment.body) + 1
-        await self._database.fetch(
-            "merge_tail", held.node.id, held.n, claim.epoch, held.end.lines, held.end.tail,
-            small[0].segment, body, checksum(body), sum(segment.lines for segment in small),
-            [segment.segment for segment in small[1:]], places[1:],
-        )  # fmt: skip
-
     async def fork(
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
     ) -> Forked:
@@ -306,7 +310,7 @@ class PostgresStore:
         scope = await self._scope(info.principal, info.agent)
         cut, messages = Cut(source.end.lines, []), info.messages
         if up_to is not None:
-            cut, messages = await self._cut(claim, source, up_to, lines)
+            cut, messages = await histories.find_cut(self._database, claim.session, source.n, up_to, lines)
         added = [*with_texts(cut.lines), *lines]
         segments = NewSegments(HistoryEnd(cut.position, cut.position, 0), added, info.principal)
         columns = (columns[0], scope, *columns[2:9], messages, *columns[10:])
@@ -331,19 +335,6 @@ class PostgresStore:
                 raise
             return {"n": made["n"], "cuts_private": False}  # it was made, and the answer was lost
 
-    async def _cut(self, claim: Claim, source: Held, up_to: str, lines: Sequence[Line]) -> tuple[Cut, int]:
-        """Find where a fork ends, and count the messages in it."""
-        rows = [Segment(*row) for row in await self._database.fetch("read_tail", source.n, 0)]
-        for row in rows:
-            if not row.is_whole():
-                raise damaged(claim.session, row.position, row.end)
-        cut = end_of_entry(((row.position, row.body) for row in rows), up_to)
-        if cut is None:
-            raise InvalidParams(f"The session has no message or tool call {up_to!r}")
-        shared = sum(messages_in(row.body) for row in rows if row.position < cut.position)
-        own = (b"\n".join(cut.lines), b"\n".join([line.body for line in lines]))
-        return cut, shared + sum(map(messages_in, own))
-
     # Reading
 
     async def read(
@@ -351,35 +342,11 @@ class PostgresStore:
     ) -> AsyncIterator[list[bytes]]:
         row = await self._claims.find(session)
         reader = BlockReader(session, start, min(end, row["lines"]), marks=damaged == "mark")
-        if reader.is_done:
-            return
-        ahead = asyncio.ensure_future(self._segments(row["n"], reader.line, FIRST_READ_BYTES))
-        try:
-            while True:
-                size = READ_BYTES
-                blocks = reader.blocks(segments := await ahead, size)
-                if not blocks:
-                    await self._claims.find(session)  # it may have been deleted meanwhile
-                    blocks = reader.missing()
-                if reader.is_done:
-                    yield blocks
-                    return
-                # While these are sent the next are read.
-                ahead = asyncio.ensure_future(self._segments(row["n"], reader.line, READ_BYTES))
-                del segments
-                yield blocks
-        finally:
-            ahead.cancel()
-            await asyncio.wait({ahead})
-            if not ahead.cancelled():
-                ahead.exception()
-
-    async def _segments(self, n: int, line: int, size: int) -> list[Segment]:
-        return [Segment(*row) for row in await self._database.fetch("read_history", n, line, size)]
+        async for blocks in histories.read_blocks(self._database, row["n"], session, reader):
+            yield blocks
 
     async def read_private(self, session: str) -> list[bytes]:
-        row = await self._claims.find(session)
-        return [entry["data"] for entry in await self._database.fetch("read_private", row["n"])]
+        return [entry.data for entry in await self.private_entries(session)]
 
     async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
         from holdfast.store.postgres import search  # noqa: PLC0415  (an agent never asks)

@@ -106,6 +106,16 @@ def copy_history(
     return end, cut.end
 
 
+def share_beginning(db: Database, n: int, copy: int, lines: int) -> HistoryEnd:
+    """Let a new session begin with the segments that are wholly in the first lines of another; return its end."""
+    source = get_end(db, n)
+    if source.tail_bytes:
+        db.run("set_end", n=n, **HistoryEnd(source.lines, source.lines, 0)._asdict())  # from now on its tail is shared
+    end = max((row.end for row in _segments(db, n, 0) if row.end <= lines), default=0)
+    db.run("copy_history", n=n, copy=copy, end=end)
+    return HistoryEnd(end, end, 0)
+
+
 def count_messages(db: Database, n: int) -> int:
     """Count what was said in a history by the user and by the agent."""
     return sum(messages_in(row.body) for row in _segments(db, n, 0))

@@ -40,7 +40,7 @@ FROM session JOIN scope ON scope.id = session.scope WHERE n = :n;
 SELECT n, session.id, cwd, additional, title, title_doc, created_at, updated_at, archived, messages, lines, state,
     epoch, owner, turn, accepted, principal, agent
 FROM session JOIN scope ON scope.id = session.scope
-WHERE session.id >= :first AND session.id < :end ORDER BY session.id LIMIT :limit;
+WHERE session.id >= :first AND session.id < :end AND session.id > :after ORDER BY session.id LIMIT :limit;
 
 -- name: get_claimed
 SELECT n, scope, turn, lines, tail, tail_bytes, title, title_doc FROM session WHERE id = :id AND epoch = :epoch;
@@ -141,6 +141,12 @@ INSERT INTO private (session, start, position, data) VALUES (:n, :start, :positi
 
 -- name: read_private
 SELECT data FROM private WHERE session = :n ORDER BY position, id;
+
+-- name: private_entries
+SELECT start, position, data FROM private WHERE session = :n ORDER BY position, id;
+
+-- name: every_alias
+SELECT principal, agent, name, session FROM alias JOIN scope ON scope.id = alias.scope ORDER BY scope.id, name;
 
 -- name: copy_private
 INSERT INTO private (session, start, position, data)

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.errors import SessionBusy, StoreError
 from holdfast.format.log_records import Beginning
-from holdfast.store.port import Changes, Claim, Forked, Snapshot
+from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry, Snapshot
 from holdfast.store.reports import Finding
 from holdfast.store.sqlite import histories, scopes, search, search_index, sessions
 from holdfast.store.sqlite.claims import Claims
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from holdfast.format import Line
     from holdfast.model import ArchiveFilter, Page, Scope, SessionInfo, SessionState
-    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record
+    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record, Shared
     from holdfast.store.reports import Size, Stats
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.doctor import ExaminedStore
@@ -114,9 +114,9 @@ class SqliteStore:
         row = find_session(db, session)
         return row, self._claims.begun_in_log(row)
 
-    async def find(self, prefix: str, *, limit: int) -> list[SessionInfo]:
+    async def find(self, prefix: str, *, limit: int, after: str = "") -> list[SessionInfo]:
         def work(db: Database) -> list[SessionInfo]:
-            found = db.rows("find_sessions", first=prefix, end=prefix + "\U0010ffff", limit=limit)
+            found = db.rows("find_sessions", first=prefix, end=prefix + "\U0010ffff", after=after, limit=limit)
             return [SessionRow(*row).info() for row in found]
 
         return await self._reader.run(work)
@@ -165,16 +165,38 @@ class SqliteStore:
 
         await self._writer.write(session, work)
 
-    async def add(self, info: SessionInfo, state: SessionState, lines: Sequence[Line]) -> None:
+    async def add(
+        self,
+        info: SessionInfo,
+        state: SessionState,
+        lines: Sequence[Line],
+        *,
+        private: Sequence[PrivateEntry] = (),
+        shared: Shared | None = None,
+    ) -> None:
         encoded = msgspec.json.encode(state)
 
         def work(transaction: Transaction) -> None:
             db = transaction.db
             n, _ = sessions.add_session(db, info, encoded, None)
-            sessions.set_end(db, n, histories.extend_history(db, n, EMPTY, lines))
+            end = EMPTY
+            if shared is not None:
+                end = histories.share_beginning(db, find_session(db, shared.session).n, n, shared.lines)
+            sessions.set_end(db, n, histories.extend_history(db, n, end, lines[end.lines :]))
+            for start, position, data in private:
+                sessions.add_private(db, n, start, position, [data])
             search_index.index_new_texts(db)
 
         await self._writer.write(info.id, work)
+
+    async def private_entries(self, session: str) -> list[PrivateEntry]:
+        def work(db: Database) -> list[PrivateEntry]:
+            return [PrivateEntry(*row) for row in db.rows("private_entries", n=find_session(db, session).n)]
+
+        return await self._reader.run(work)
+
+    async def aliases(self) -> list[Alias]:
+        return await self._reader.run(lambda db: [Alias(*row) for row in db.rows("every_alias")])
 
     async def set_alias(self, scope: Scope, name: str, session: str | None) -> None:
         await self._writer.write(
