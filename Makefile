@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SDK1 := .venv-sdk1
 SDK1_PINS := tests/interop/sdk1.txt
+HERMES := .venv-hermes
+HERMES_PINS := tests/interop/hermes.txt
 FRAMEWORKS := .venv-bench
 FRAMEWORKS_PINS := bench/frameworks.txt
 UV := $(shell command -v uv 2>/dev/null)
@@ -19,7 +21,7 @@ demo: $(VENV)/.ready
 	@$(BIN)/python examples/killed_and_loaded.py
 	@$(BIN)/python examples/wrapped_and_killed.py
 
-test: $(VENV)/.ready $(SDK1)/.ready node_modules/.ready tmux
+test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -87,6 +89,16 @@ else
 endif
 	@touch $@
 
+# A coding agent of others, written in Python, to be wrapped. Where it cannot be installed its checks say so and are skipped.
+$(HERMES)/.ready: $(HERMES_PINS)
+ifdef UV
+	-$(UV) venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(HERMES)
+	-$(UV) pip install --quiet --compile-bytecode --python $(HERMES)/bin/python -r $(HERMES_PINS) && touch $@
+else
+	-$(PYTHON) -m venv $(HERMES)
+	-$(HERMES)/bin/python -m pip install --quiet -r $(HERMES_PINS) && touch $@
+endif
+
 # Other frameworks that keep sessions, for one benchmark; they need much that we do not.
 $(FRAMEWORKS)/.ready: $(FRAMEWORKS_PINS)
 ifdef UV
@@ -120,4 +132,4 @@ lock:
 	printf "openai-agents\ngoogle-adk\nlanggraph\nlanggraph-checkpoint-sqlite\naiosqlite\n" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(FRAMEWORKS_PINS)
 
 clean:
-	rm -rf $(VENV) $(SDK1) $(FRAMEWORKS) node_modules
+	rm -rf $(VENV) $(SDK1) $(HERMES) $(FRAMEWORKS) node_modules

@@ -24,6 +24,7 @@ from bench.rows import (
     short_turns,
     stalled,
     starting,
+    wrapping,
 )
 
 if TYPE_CHECKING:
@@ -56,4 +57,8 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     demo.DEMO_START,
     demo.DEMO_STREAM,
     helping.HELP,
+    wrapping.WRAP,
+    wrapping.WRAP_DELAY,
+    wrapping.WRAP_START,
+    wrapping.WRAP_IDLE,
 )

@@ -64,6 +64,14 @@ async def play_all(agent: FieldAgent, version: int, *, wrapped: bool, only: Sequ
     return results
 
 
+def _noted(key: str, results: Results) -> dict[str, Results]:
+    """Note results beside those of earlier runs; return all."""
+    known: dict[str, Results] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    known[key] = known.get(key, {}) | results
+    RESULTS.write_text(json.dumps(known, indent=1))
+    return known
+
+
 async def main() -> int:
     """Run the field; return 0 where nothing failed that was wrapped."""
     agents = declared()
@@ -77,7 +85,7 @@ async def main() -> int:
     parser.add_argument("--no-table", action="store_true", help="leave docs/editors.md as it is")
     chosen = parser.parse_args()
     console = Console(highlight=False, soft_wrap=True)
-    known: dict[str, Results] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    known: dict[str, Results] = {}
     failed = 0
     install_node()
     for agent in (agents[name] for name in chosen.agents or agents):
@@ -92,9 +100,7 @@ async def main() -> int:
                 results = await play_all(
                     agent, version, wrapped=manner == "wrapped", only=chosen.scene, console=console
                 )
-                key = f"{agent.name} v{version} {manner}"
-                known[key] = known.get(key, {}) | results
-                RESULTS.write_text(json.dumps(known, indent=1))
+                known = _noted(f"{agent.name} v{version} {manner}", results)
                 failed += manner == "wrapped" and any(result.startswith("!") for result in results.values())
     if not chosen.no_table:
         write_table(agents, known)

@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+ROOT = Path(__file__).parent.parent.parent
 DECLARATIONS = Path(__file__).with_name("agents.toml")
 CACHE = Path(os.environ.get("HOLDFAST_FIELD") or Path.home() / ".cache" / "holdfast-field")
 """Where agents are installed."""
 NODE = CACHE / "node" / "node_modules" / "node" / "bin"
-"""Where the Node is that all of them can use."""
+"""Where `make field` has the Node that all of them can use."""
+
+
+def node_directory() -> Path:
+    """Return where a Node is that agents can use: that of `make field`, or else the one that `make test` installs."""
+    return next((found for found in (NODE, *ROOT.glob("node_modules/node-*/bin")) if (found / "node").exists()), NODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,6 @@ class FieldAgent:
     command: tuple[str, ...]
     python: str | None = None
     protocols: tuple[int, ...] = (1,)
-    command_v2: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     importer: str | None = None
@@ -49,12 +54,20 @@ class FieldAgent:
 
     @property
     def programs(self) -> Path:
-        """Where its programs are."""
+        """Where its programs are: in the tree, where `make test` installs two agents, or in the cache."""
+        here = ROOT / f".venv-{self.name}" / "bin" if self.python else ROOT / "node_modules" / ".bin"
+        if (here / self.command[0]).exists():
+            return here
         return self.place / "bin" if self.python else self.place / "node_modules" / ".bin"
 
-    def start(self, version: int = 1) -> list[str]:
+    @property
+    def is_installed(self) -> bool:
+        """Whether its program is there."""
+        return (self.programs / self.command[0]).exists()
+
+    def start(self) -> list[str]:
         """Return the command that starts it."""
-        program, *arguments = self.command_v2 if version == 2 and self.command_v2 else self.command
+        program, *arguments = self.command
         return [str(self.programs / program), *arguments]
 
     def environment(self, home: Path, model: str) -> dict[str, str]:
@@ -62,7 +75,7 @@ class FieldAgent:
         base = {name: os.environ[name] for name in ("LANG", "TERM", "TMPDIR") if name in os.environ}
         folders = {"CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state", "CACHE": ".cache"}
         base |= {f"XDG_{name}_HOME": str(home / folder) for name, folder in folders.items()}
-        path = os.pathsep.join([str(NODE), str(self.programs), os.environ.get("PATH", os.defpath)])
+        path = os.pathsep.join([str(node_directory()), str(self.programs), os.environ.get("PATH", os.defpath)])
         base |= {"HOME": str(home), "PATH": path, "NO_PROXY": "127.0.0.1", "NO_COLOR": "1"}
         return base | {name: _filled(value, home, model) for name, value in self.env.items()}
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.field.agents import NODE
+from tests.field.agents import node_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +57,7 @@ class Client:
         self._gone = False
 
     async def __aenter__(self) -> Self:
-        node = str(NODE / "node") if (NODE / "node").exists() else shutil.which("node") or "node"
+        node = str(node_directory() / "node")
         with (self._stderr or Path(os.devnull)).open("ab") as stderr:
             self._process = await asyncio.create_subprocess_exec(
                 *(node, str(DRIVER), json.dumps(self._plan)),

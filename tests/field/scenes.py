@@ -6,9 +6,13 @@ a note for the table, empty where there is nothing to add.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.field.acpx import Acpx
+from tests.field.agents import declared
 from tests.field.client import Gone, Refused
 from tests.field.talk import Talk, delete, listed, said
 
@@ -167,7 +171,9 @@ async def _killed(play: Play, kill: Callable[[Client], None]) -> tuple[str, str]
         kill(client)
         with contextlib.suppress(Refused, Gone):
             await talk.end_of(turn, since)
-        return talk.session, said(client.of(talk.session, since))
+        seen = said(client.of(talk.session, since))
+        expect("1000 " not in seen, "nobody was killed")
+        return talk.session, seen
 
 
 async def _restored(play: Play, session: str, seen: str) -> None:
@@ -246,6 +252,96 @@ async def list_and_delete(play: Play) -> str:
     raise Failed("it can be loaded although it was deleted")
 
 
+async def acpx(play: Play) -> str:
+    """acpx, for which every command is a process, leaves and comes back; the model knows the past."""
+    answer = await asyncio.to_thread(_acpx, play.stage)
+    expect(WORD in answer, f"the model was not sent the past: {answer!r}")
+    return ""
+
+
+def _acpx(stage: Stage) -> str:
+    """Let acpx speak in two processes; return the second answer."""
+    client = Acpx(stage)
+    try:
+        client.run("sessions", "new")
+        client.prompt(f"model:remember {WORD}")
+        client.end()
+        return client.prompt("model:recall")
+    finally:
+        client.end()
+
+
+async def hand_over(play: Play) -> str:
+    """A session begun in this agent goes on in another by one command: one history, a visible boundary (F2, G6)."""
+    agents = declared()
+    other = play.stage.other(agents["goose" if play.stage.agent.name != "goose" else "codex"])
+    async with play.stage.client() as client:
+        talk = await Talk.new(client)
+        await talk.prompt(f"model:remember {WORD}")
+        seen = _of_agent(talk.history())
+    play.stage.run_holdfast("sessions", "hand-over", talk.session, "--to", other.agent.name)
+    async with other.client() as client:
+        loaded = await Talk.load(client, talk.session)
+        expect(_of_agent(loaded.history())[: len(seen)] == seen, loaded.history())
+        await play.recall(loaded)
+    shown = play.stage.run_holdfast("sessions", "show", talk.session)
+    expect(other.agent.name in shown, f"the boundary is not shown: {shown}")
+    async with play.stage.client() as client:
+        expect(talk.session not in await listed(client), "the first agent still has it")
+    return f"to {other.agent.title}"
+
+
+async def imported(play: Play) -> str:
+    """What the agent kept itself before it was wrapped is imported, once, and goes on."""
+    if play.stage.agent.importer is None:
+        return "no reader"
+    alone = play.stage.alone()
+    async with alone.client() as client:
+        talk = await Talk.new(client)
+        await talk.prompt(f"model:remember {WORD}")
+        await talk.prompt("model:say The garden is green.")
+    command = ("sessions", "import", "--from", play.stage.agent.importer, "--agent", play.stage.agent.name, "--json")
+    found = json.loads(play.stage.run_holdfast(*command))
+    ours = {it["agentSessionId"]: it["sessionId"] for it in found["imported"]}
+    expect(talk.session in ours, f"{talk.session} is not among {found}")
+    expect(not json.loads(play.stage.run_holdfast(*command))["imported"], "it was imported twice")
+    async with play.stage.client() as client:
+        loaded = await Talk.load(client, ours[talk.session])
+        expect("The garden is green." in said(client.of(loaded.session)), loaded.history())
+        await play.recall(loaded)
+    return ""
+
+
+async def bare_between(play: Play) -> str:
+    """Wrapped, then alone, then wrapped: the session still opens everywhere, and what was said alone is in it."""
+    async with play.stage.client() as client:
+        talk = await Talk.new(client)
+        await talk.prompt(f"model:remember {WORD}")
+    own = await play.stage.own_id(talk.session)
+    async with play.stage.alone().client() as client:
+        try:
+            bare = await Talk.load(client, own)
+        except Refused as e:
+            return f"cannot load alone ({e.code})"
+        await play.recall(bare)
+        await bare.prompt("model:say This was said alone.")
+    async with play.stage.client() as client:
+        again = await Talk.load(client, talk.session)
+        await play.recall(again)
+        history = said(client.of(again.session))
+        expect("I will remember it" in history, history)
+        return "" if "said alone" in history else "what was said alone is known to the model, not shown"
+
+
+async def own_id(play: Play) -> str:
+    """The agent's own id of a session is accepted too (G9)."""
+    own = await play.stage.own_id(play.session)
+    async with play.stage.client() as client:
+        loaded = await Talk.load(client, own)
+        expect("I will remember it" in said(client.of(own)), loaded.history())
+    return ""
+
+
 async def _asking(play: Play, client: Client) -> Talk:
     """Create a session, in the mode in which the agent asks first."""
     talk = await Talk.new(client)
@@ -297,6 +393,11 @@ SCENES = (
     Scene("goes-on", goes_on_after_agent_died, "goes on"),
     Scene("kill-proxy", kill_proxy, "proxy killed"),
     Scene("kill-both", kill_both, "both killed"),
+    Scene("acpx", acpx, "acpx"),
+    Scene("own-id", own_id, "own ids"),
+    Scene("bare", bare_between, "alone in between"),
+    Scene("import", imported, "import"),
+    Scene("hand-over", hand_over, "hand-over"),
 )
-ONLY_WRAPPED = ("goes-on", "kill-proxy", "kill-both")
+ONLY_WRAPPED = ("goes-on", "kill-proxy", "kill-both", "own-id", "bare", "import", "hand-over")
 """Scenes that need a proxy."""

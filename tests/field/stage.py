@@ -6,15 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.proxy.record import AgentRecord
+from holdfast.store import open_store
 from tests.field.client import Client
 
 if TYPE_CHECKING:
-    from tests.field.agents import FieldAgent
+    from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
+    from tests.field.agents import FieldAgent
 
 
 class Stage:
@@ -25,7 +26,7 @@ class Stage:
     ) -> None:
         self.agent, self.version, self.wrapped = agent, version, wrapped
         self.home, self.cwd, self.store = directory / "home", directory / "cwd", directory / "sessions.db"
-        self.stderr = directory / "stderr.txt"
+        self.directory, self.model, self.stderr = directory, model, directory / "stderr.txt"
         self.cwd.mkdir(parents=True, exist_ok=True)
         agent.furnish(self.home, model)
         self.env = agent.environment(self.home, model) | {"HOLDFAST_STORE": str(self.store)}
@@ -34,7 +35,7 @@ class Stage:
 
     def command(self, *options: str) -> list[str]:
         """Return the command that an editor would start."""
-        agent = self.agent.start(self.version)
+        agent = self.agent.start()
         if not self.wrapped:
             return agent
         return [sys.executable, "-m", "holdfast", "wrap", "--name", self.agent.name, *options, "--", *agent]
@@ -42,6 +43,28 @@ class Stage:
     def client(self, *options: str) -> Client:
         """Return a client with an agent of its own."""
         return Client(self.command(*options), self.env, self.cwd, version=self.version, stderr=self.stderr)
+
+    def other(self, agent: FieldAgent) -> Stage:
+        """Return a stage for another agent, wrapped, in the same directory and on the same store."""
+        stage = Stage(self.directory / agent.name, agent, self.model)
+        stage.cwd, stage.store = self.cwd, self.store
+        stage.env["HOLDFAST_STORE"] = str(self.store)
+        return stage
+
+    def alone(self) -> Stage:
+        """Return a stage for the same agent, in the same home, without a proxy."""
+        return Stage(self.directory, self.agent, self.model, version=self.version, wrapped=False)
+
+    async def own_id(self, session: str) -> str:
+        """Return the agent's own id of a session of ours."""
+
+        store = await open_store(str(self.store))
+        try:
+            found = AgentRecord.read((await store.get(session)).state.memory).session
+        finally:
+            await store.close()
+        assert found is not None
+        return found
 
     def run_holdfast(self, *arguments: str) -> str:
         """Run a command of ours on the store; return what it printed."""
@@ -54,9 +77,7 @@ class Stage:
         """Return the processes of the agent behind a client; where it is wrapped, without those of the proxy."""
         if not self.wrapped:
             return [client.pid, *descendants(client.pid)]
-        return [
-            pid for pid, command in descendants(client.pid).items() if "holdfast" not in command.partition(" -- ")[0]
-        ]
+        return [pid for pid, command in descendants(client.pid).items() if "children/guard.py" not in command]
 
     def kill_agent(self, client: Client) -> None:
         """Kill the agent with -9, and all it started."""

@@ -28,22 +28,24 @@ def write_table(agents: Mapping[str, FieldAgent], results: Mapping[str, Results]
 
 
 def _table(agents: Mapping[str, FieldAgent], results: Mapping[str, Results]) -> str:
-    headings = ["agent", "", *(scene.about for scene in SCENES)]
+    """Return a row for each agent and protocol version: what it does alone, and → wrapped where that differs."""
+    headings = ["agent", "protocol", *(scene.about for scene in SCENES)]
     rows = [headings, ["---"] * len(headings)]
     for agent in agents.values():
         for version in agent.protocols:
-            for manner in ("alone", "wrapped"):
-                found = results.get(f"{agent.name} v{version} {manner}")
-                if found:
-                    name = f"{agent.title} {agent.version}, v{version}" if manner == "alone" else ""
-                    rows.append([name, manner, *(_cell(found, scene.name, manner) for scene in SCENES)])
+            alone, wrapped = (results.get(f"{agent.name} v{version} {manner}") for manner in ("alone", "wrapped"))
+            if wrapped:
+                cells = [_cell(scene.name, alone or {}, wrapped) for scene in SCENES]
+                rows.append([f"{agent.title} {agent.version}", str(version), *cells])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _cell(found: Results, scene: str, manner: str) -> str:
-    if manner == "alone" and scene in ONLY_WRAPPED:
-        return ""
-    shown = found.get(scene)
+def _cell(scene: str, alone: Results, wrapped: Results) -> str:
+    before, after = _mark(alone.get(scene)), _mark(wrapped.get(scene))
+    return after if scene in ONLY_WRAPPED or before == after else f"{before} → {after}"
+
+
+def _mark(shown: str | None) -> str:
     if shown is None:
         return "?"
-    return "**no**" if shown.startswith("!") else shown or "yes"
+    return "✗" if shown.startswith("!") else shown or "✓"
