@@ -10,6 +10,9 @@ import pytest
 from tests.support.commands import sessions
 from tests.support.wrapping import wrapping
 
+from holdfast.model import Scope, new_session_id
+from holdfast.store import open_store
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -76,6 +79,25 @@ def test_nothing_is_imported_twice_and_a_second_run_adds_what_is_new(importing: 
     assert importing.import_()["imported"] == []
 
 
+def test_what_was_deleted_is_not_imported_again(importing: Importing) -> None:
+    write_session(importing.home, "one", "First", "Yes.")
+    (imported,) = importing.import_()["imported"]
+    importing.run("delete", imported["sessionId"], "--yes")
+    again = importing.import_()
+    assert (again["imported"], again["present"]) == ([], 1)
+
+
+async def test_an_import_that_was_interrupted_goes_on_with_the_same_session(tmp_path: Path) -> None:
+    importing = Importing(tmp_path)
+    write_session(importing.home, "one", "First", "Yes.")
+    session = new_session_id()
+    store = await open_store(str(importing.store))
+    await store.set_alias(Scope(agent="claude"), "one", session)  # and then the power went
+    await store.close()
+    (imported,) = (await asyncio.to_thread(importing.import_, "--agent", "claude"))["imported"]
+    assert imported["sessionId"] == session
+
+
 def test_another_name_of_the_agent_is_another_agent(importing: Importing) -> None:
     write_session(importing.home, "one", "First", "Yes.")
     assert importing.import_("--agent", "claude")["agent"] == "claude"
@@ -119,3 +141,4 @@ async def test_an_imported_session_is_loaded_from_our_store_and_goes_on_in_the_a
         assert client.said("user_message") == "remember heron"
         await client.prompt(imported["sessionId"], "recall")
         assert "heron" in client.said()
+        await client.load(own, str(tmp_path))  # the agent's own id is as good

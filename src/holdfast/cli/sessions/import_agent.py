@@ -11,10 +11,9 @@ from holdfast.cli.store_arguments import LOCAL
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from holdfast.agent_stores import AgentStore, FoundSession
+    from holdfast.agent_stores import FoundSession
     from holdfast.store import SessionStore
 
 _UNREADABLE = (
@@ -29,8 +28,8 @@ class Imported(NamedTuple):
 
     agent: str
     imported: list[dict[str, Any]]
-    present: int
-    """How many were here already."""
+    present: list[str]
+    """The agent's ids of those that are here already, or were and are deleted."""
     errors: list[dict[str, str]]
 
 
@@ -43,23 +42,42 @@ async def import_agent(store: SessionStore, source: str, home: Path | None, agen
     from holdfast.agent_stores import AGENTS, open_agent_store  # noqa: PLC0415
 
     theirs = open_agent_store(source, home)
-    done = Imported(agent or AGENTS[source], [], 0, [])
-    known = await known_agent_sessions(store, done.agent)
+    done = Imported(agent or AGENTS[source], [], [], [])
     places = theirs.locate()
     with output.working(f"Reading what {source} has kept", len(places)) as advance:
-        for place, found in _read_each(theirs, places, done.errors):
-            if found is not None and found.id not in known:
-                try:
-                    session = await _add(store, found, done.agent)
-                except _UNREADABLE as e:
-                    done.errors.append({"place": str(place), "error": f"{type(e).__name__}: {e}"})
-                else:
-                    known.add(found.id)
-                    done.imported.append({"sessionId": session, "agentSessionId": found.id, "cwd": found.cwd})
-            elif found is not None:
-                done = done._replace(present=done.present + 1)
+        for place in reversed(places):  # the oldest first, so that the newest is at the top of lists
+            try:
+                found = theirs.read(place)
+                if found is not None:
+                    await _import_found(store, found, done)
+            except _UNREADABLE as e:
+                done.errors.append({"place": str(place), "error": f"{type(e).__name__}: {e}"})
             advance(1)
     return done
+
+
+async def _import_found(store: SessionStore, found: FoundSession, done: Imported) -> None:
+    """Add a session, unless it is here, wrapped or imported, or was and is deleted.
+
+    The agent's id leads to ours before the session is there: an import that was interrupted in between goes on with it.
+    """
+    from holdfast.errors import SessionNotFound  # noqa: PLC0415
+    from holdfast.model import Scope, new_session_id  # noqa: PLC0415
+
+    scope = Scope(LOCAL, done.agent)
+    names = await store.find_aliases(scope, [found.id])
+    session = names.get(found.id, new_session_id())
+    if session is None:
+        done.present.append(found.id)
+        return
+    try:
+        await store.get(session)
+    except SessionNotFound:
+        await store.set_alias(scope, found.id, session)
+        await _add(store, found, session, done.agent)
+        done.imported.append({"sessionId": session, "agentSessionId": found.id, "cwd": found.cwd})
+    else:
+        done.present.append(found.id)
 
 
 def tell_imported(source: str, done: Imported, *, as_json: bool) -> None:
@@ -67,47 +85,18 @@ def tell_imported(source: str, done: Imported, *, as_json: bool) -> None:
     for error in done.errors:
         output.tell(f"holdfast: {error['place']} was not imported: {error['error']}")
     if as_json:
-        about = {"agent": done.agent, "imported": done.imported, "present": done.present, "errors": done.errors}
+        about = {"agent": done.agent, "imported": done.imported, "present": len(done.present), "errors": done.errors}
         output.say(output.json_text(about))
         return
-    here = f"; {output.plural(done.present, 'session was', 'sessions were')} here already" if done.present else ""
+    here = f"; {output.plural(len(done.present), 'session was', 'sessions were')} here already" if done.present else ""
     if not (done.imported or done.present or done.errors):
         output.say(f"{source} has kept no session here; --home names another directory of it")
         return
     output.say(f"{output.plural(len(done.imported), 'session was', 'sessions were')} imported for {done.agent}{here}")
 
 
-def _read_each(
-    theirs: AgentStore, places: list[Any], errors: list[dict[str, str]]
-) -> Iterator[tuple[Any, FoundSession | None]]:
-    """Read sessions one by one, the oldest first, so that the newest is at the top of lists; note what cannot be."""
-    for place in reversed(places):
-        try:
-            yield place, theirs.read(place)
-        except _UNREADABLE as e:
-            errors.append({"place": str(place), "error": f"{type(e).__name__}: {e}"})
-            yield place, None
-
-
-async def known_agent_sessions(store: SessionStore, agent: str) -> set[str]:
-    """Return the agent's own ids of the sessions that are here already, imported or wrapped."""
-    from holdfast.model import Scope  # noqa: PLC0415
-    from holdfast.proxy.record import AgentRecord  # noqa: PLC0415
-
-    known: set[str] = set()
-    cursor = None
-    while True:
-        page = await store.list(Scope(LOCAL, agent), cwd=None, archived="include", cursor=cursor, limit=500)
-        for info in page.sessions:
-            record = AgentRecord.read((await store.get(info.id)).state.memory)
-            known |= {record.session} if record.session is not None else set()
-        cursor = page.cursor
-        if cursor is None:
-            return known
-
-
-async def _add(store: SessionStore, found: FoundSession, agent: str) -> str:
-    """Add one session; return its id. A turn that goes on in it asks the agent to bring back its own session (G4)."""
+async def _add(store: SessionStore, found: FoundSession, session: str, agent: str) -> None:
+    """Add a session under an id. A turn that goes on in it asks the agent to bring back its own session (G4)."""
     from holdfast.format import lines_of  # noqa: PLC0415
     from holdfast.model import (  # noqa: PLC0415
         History,
@@ -115,7 +104,6 @@ async def _add(store: SessionStore, found: FoundSession, agent: str) -> str:
         SessionState,
         checked_cwd,
         event_from,
-        new_session_id,
         title_from,
     )
     from holdfast.proxy.record import AgentRecord  # noqa: PLC0415
@@ -131,7 +119,7 @@ async def _add(store: SessionStore, found: FoundSession, agent: str) -> str:
     messages = sum(entry.entity in ("user_message", "agent_message") for entry in entries)
     now = time.time_ns() // 1_000
     info = SessionInfo(
-        id=new_session_id(),
+        id=session,
         cwd=checked_cwd(found.cwd),
         additional=(),
         title=found.title or title_from(words),
@@ -143,4 +131,3 @@ async def _add(store: SessionStore, found: FoundSession, agent: str) -> str:
         agent=agent,
     )
     await store.add(info, state, lines_of(entries))
-    return info.id
