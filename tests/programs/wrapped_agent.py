@@ -357,6 +357,9 @@ class WrappedAgent:
             self.answer(id_, {"messageId": key})
         self.answering = ""
         own = params["prompt"][-1].get("text", "")
+        if "joins blocks" in HABITS:  # as Gemini does: what is attached is mentioned, and all is one text
+            mentions = [block.get("text") or f"@{block['resource']['uri']}" for block in params["prompt"]]
+            own = "".join(mentions).splitlines()[-1]
         end = self.obey(own)
         if self.answering:
             conversation.messages.append({"role": "agent", "text": self.answering, "id": f"a-{uuid.uuid4()}"})

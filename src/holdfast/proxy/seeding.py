@@ -27,7 +27,9 @@ _BEFORE = {
     True: "This is the conversation so far. You took part in it as the agent, but do not have it any more.",
     False: "This is the last part of the conversation so far. You may not have all of it any more.",
 }
-_AFTER = "Go on from there. What the user says now follows."
+_AFTER = "Go on from there."
+_NOW = "\n(What was said before is attached.) The user says now:\n\n"
+"""Stands between the two: some agents put attachments behind the prompt, others join the blocks without a space."""
 
 
 def seed_blocks(lost: Lost, *, seeds: bool, takes_resources: bool, budget: int) -> tuple[list[Update], str]:
@@ -50,8 +52,9 @@ def seed_blocks(lost: Lost, *, seeds: bool, takes_resources: bool, budget: int) 
         note += f" It is too long to be told whole: the oldest {left_out} of its messages are left out."
     whole = f"{_BEFORE[lost.everything]} {_AFTER}\n\n{text}"
     if takes_resources:
-        return [{"type": "resource", "resource": {"uri": URI, "mimeType": "text/markdown", "text": whole}}], note
-    return [{"type": "text", "text": f"<conversation>\n{whole}\n</conversation>\n\n"}], note
+        resource = {"uri": URI, "mimeType": "text/markdown", "text": whole}
+        return [{"type": "resource", "resource": resource}, {"type": "text", "text": _NOW}], note
+    return [{"type": "text", "text": f"<conversation>\n{whole}\n</conversation>\n{_NOW}"}], note
 
 
 def transcript(turns: Sequence[Turn], budget: int) -> tuple[str, int]:

@@ -1,0 +1,28 @@
+"""What an agent that has forgotten a conversation is told again, as real agents take it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.wrapping import wrapping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.requirement("G6")
+@pytest.mark.parametrize("habits", [("joins blocks",), ("joins blocks", "no resources")])
+async def test_the_users_words_stay_apart_where_an_agent_joins_the_blocks_of_a_prompt(
+    tmp_path: Path, habits: tuple[str, ...]
+) -> None:
+    async with wrapping(tmp_path, *habits, "keeps nothing") as wrapped:
+        client = await wrapped.client(1)
+        session = await client.new(str(tmp_path))
+        await client.prompt(session, "remember heron")
+    async with wrapping(tmp_path, *habits, "keeps nothing") as wrapped:
+        client = await wrapped.client(1)
+        await client.load(session, str(tmp_path))
+        client.forget()
+        await client.prompt(session, "recall")
+        assert client.said().endswith("heron")
