@@ -4,79 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.support.acp import CWD
+from tests.support.event_streams import stream
 from tests.support.links import PATIENCE
 from tests.support.remote import Remote, served
 
 from holdfast.server.remote import RemoteLimits
-from holdfast.transport.event_stream import EventReader
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 pytestmark = pytest.mark.requirement("H2")
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
-
-
-class Stream:
-    """A stream of events, read by a client that knows nothing else."""
-
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self.messages: list[Any] = []
-        self.ids: list[str | None] = []
-        self.ended = False
-        self._reader = reader
-        self._news = asyncio.Event()
-
-    async def read(self) -> None:
-        events = EventReader(1 << 24)
-        while size := int((await self._reader.readline()).strip() or b"0", 16):
-            chunk = await self._reader.readexactly(size)
-            await self._reader.readline()
-            for event in events.feed(chunk):
-                assert isinstance(event.line, bytes)
-                self.messages.append(json.loads(event.line))
-                self.ids.append(event.id)
-            self._news.set()
-        self.ended = True
-        self._news.set()
-
-    async def until(self, happened: Any) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not happened():
-                self._news.clear()
-                await self._news.wait()
-
-    async def answer(self, id_: object) -> Any:
-        await self.until(lambda: any(it.get("id") == id_ and "method" not in it for it in self.messages))
-        return next(it for it in self.messages if it.get("id") == id_ and "method" not in it)
-
-
-@asynccontextmanager
-async def stream(remote: Remote, connection: str, **headers: str) -> AsyncGenerator[Stream]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", remote.port)
-    fields = {"host": f"127.0.0.1:{remote.port}", "authorization": "Bearer ada", "accept": "text/event-stream"}
-    fields["acp-connection-id"] = connection
-    fields |= {name.replace("_", "-"): value for name, value in headers.items()}
-    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    writer.write(f"GET /acp HTTP/1.1\r\n{head}\r\n".encode())
-    async with asyncio.timeout(PATIENCE):
-        answer = await reader.readuntil(b"\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 200"), answer
-    assert b"text/event-stream" in answer
-    opened = Stream(reader)
-    reading = asyncio.ensure_future(opened.read())
-    try:
-        yield opened
-    finally:
-        reading.cancel()
-        writer.transport.abort()
-        await asyncio.wait({reading})
 
 
 async def connect(remote: Remote) -> str:
@@ -138,9 +78,9 @@ async def test_replay_and_answer_of_a_load_go_down_one_stream(opened_first: bool
         }
         prompt: dict[str, Any] = {"jsonrpc": "2.0", "id": 8, "method": "session/prompt",
                   "params": {"sessionId": session, "prompt": [{"type": "text", "text": "again"}]}}  # fmt: skip
-        async with stream(remote, connection) as of_connection:
+        async with stream(remote.port, connection) as of_connection:
             if opened_first:  # as the TypeScript client does
-                async with stream(remote, connection, acp_session_id=session) as of_session:
+                async with stream(remote.port, connection, acp_session_id=session) as of_session:
                     await remote.ask("POST", body=load, acp_connection_id=connection, acp_session_id=session)
                     await of_session.answer(7)
                     await remote.ask("POST", body=prompt, acp_connection_id=connection, acp_session_id=session)
@@ -151,7 +91,7 @@ async def test_replay_and_answer_of_a_load_go_down_one_stream(opened_first: bool
                 await remote.ask("POST", body=load, acp_connection_id=connection)
                 await of_connection.answer(7)
                 heard = list(of_connection.messages)
-                async with stream(remote, connection, acp_session_id=session) as of_session:
+                async with stream(remote.port, connection, acp_session_id=session) as of_session:
                     await remote.ask("POST", body=prompt, acp_connection_id=connection, acp_session_id=session)
                     await of_session.answer(8)
                 assert all("method" not in it or it["params"]["update"]["sessionUpdate"] != "agent_message_chunk"
@@ -163,7 +103,7 @@ async def test_replay_and_answer_of_a_load_go_down_one_stream(opened_first: bool
 async def test_a_newer_reader_of_a_stream_replaces_the_older() -> None:
     async with served() as remote:
         connection = await connect(remote)
-        async with stream(remote, connection) as older, stream(remote, connection) as newer:
+        async with stream(remote.port, connection) as older, stream(remote.port, connection) as newer:
             await older.until(lambda: older.ended)
             listing: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}
             await remote.ask("POST", body=listing, acp_connection_id=connection)

@@ -118,12 +118,20 @@ def _check(options: Mapping[str, Any]) -> None:
 
 def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteServer:
     from holdfast.server.remote import Everybody, RemoteServer, SignIn, names_for  # noqa: PLC0415
+    from holdfast.store.address import MEMORY  # noqa: PLC0415
 
     files = server_files(options["store"])
     names = names_for(options["host"], port, options["names"], options["origins"])
     authenticator = Everybody() if options["no_auth"] else local_token(files, options["tokens"])
     sign_in = SignIn(files.cookie_key)
-    return RemoteServer(host, names=names, authenticator=authenticator, sign_in=sign_in, limits=_limits(options))
+    return RemoteServer(
+        host,
+        names=names,
+        authenticator=authenticator,
+        sign_in=sign_in,
+        limits=_limits(options),
+        keep=None if options["store"] == MEMORY else files.connections,
+    )
 
 
 @asynccontextmanager

@@ -19,6 +19,8 @@ class ServerFiles(NamedTuple):
 
     tokens: Path
     cookie_key: Path
+    connections: Path
+    """Connections that outlive the process."""
     local_token: Path
     """The token of this machine's user; whoever can read it is that user."""
 
@@ -26,7 +28,7 @@ class ServerFiles(NamedTuple):
 def server_files(store: str | None = None) -> ServerFiles:
     """Return where the files of a server with that store are; of one in memory, where the usual ones are."""
     beside = directory_beside(store or default_address())
-    return ServerFiles(beside / "tokens.toml", beside / "cookie.key", beside / "local.token")
+    return ServerFiles(beside / "tokens.toml", beside / "cookie.key", beside / "connections", beside / "local.token")
 
 
 class LocalOrTokens:

@@ -72,6 +72,13 @@ class Attachment:
         if self.unsealed:
             yield self.unsealed
 
+    def show_held(self) -> None:
+        """Show what has happened so far, and hold what happens from now on: a question is put after `follow`."""
+        if self._held is not None:
+            held, self._held, self._held_bytes = self._held, [], 0
+            for before, events in held:
+                self._show(events, before)
+
     def follow(self) -> None:
         """Show what happened since it was attached, and from now on everything as it happens."""
         held, self._held = self._held, None

@@ -425,6 +425,10 @@ class OpenAttachment(Protocol):
         """Read what happened before, from a line on: blocks of stored lines."""
         ...
 
+    def show_held(self) -> None:
+        """Show what happened so far, and hold what happens from now on."""
+        ...
+
     def follow(self) -> None:
         """Show what happened since, and from now on everything as it happens."""
         ...

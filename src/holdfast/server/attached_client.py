@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from holdfast.engine import OpenAttachment
     from holdfast.mcp import Server
-    from holdfast.model import Answer, ClientInfo, Event, Question, SystemPrompt, Update
+    from holdfast.model import Answer, ClientInfo, Event, Position, Question, SystemPrompt, Update
     from holdfast.server.connection import ClientConnection
+    from holdfast.server.positions import PositionTelling, SeenUpTo
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -105,6 +106,10 @@ class AttachedClient:
         self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
         self._timer: asyncio.TimerHandle | None = None
         self.attachment: OpenAttachment | None = None
+        self.muted: bool = False
+        """Whether it is shown nothing for a moment: what happens meanwhile is shown again afterwards."""
+        self.seen: SeenUpTo | None = None
+        """What it has seen, where it is shown again what came after (H4)."""
         self.attaching: asyncio.Lock = asyncio.Lock()
         """Held while it is attached, so that it is attached once."""
         self._connection = connection
@@ -169,13 +174,40 @@ class AttachedClient:
 
     def show(self, events: Sequence[Event]) -> None:
         """Send what happened."""
-        if block := self.lowering.live(events):
-            self._peer.send_block(block)
+        if self.muted:
+            return
+        telling = self._connection.positions
+        before = None if telling is None or self.attachment is None else self.attachment.showing
+        if telling is None or before is None:
+            if block := self.lowering.live(events):
+                self._peer.send_block(block)
+        else:
+            for number, event in enumerate(events, 1):
+                self._show_at(telling, before.after(number), self.lowering.live([event]))
         self._show_rest_later()
 
     def _show_rest_later(self) -> None:
         if self.lowering.has_more and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(REST_SECONDS, self._show_rest)
+
+    def show_aside(self, update: Update) -> None:
+        """Send an update that is for this client alone and has no position."""
+        if block := self.lowering.live([event_from(update)]):
+            self._peer.send_block(block)
+
+    def _show_at(self, telling: PositionTelling, position: Position, block: bytes) -> None:
+        """Send the lines of one event, but for those that the client has seen before its stream was cut."""
+        known = 0
+        if self.seen is not None:
+            if position < self.seen.position:
+                return
+            if position == self.seen.position and self.seen.lines:
+                known = self.seen.lines
+                block = b"".join(block.splitlines(keepends=True)[known:])
+            elif position > self.seen.position:
+                self.seen = None
+        if block:
+            telling.show(self.session_id, position, block, known)
 
     def _show_rest(self) -> None:
         self._timer = None

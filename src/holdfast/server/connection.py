@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.errors import AuthRequired, InvalidRequest, UnsupportedVersion
+from holdfast.errors import AuthRequired, InvalidRequest, SessionNotFound, UnsupportedVersion
 from holdfast.model import LOCAL, AgentDescription, ClientInfo, Scope
 from holdfast.peer import Peer, Routes
+from holdfast.server.positions import ASKED, InMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from holdfast.jsonrpc import Request
     from holdfast.peer import Observer, PeerLimits
     from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host
+    from holdfast.server.positions import PositionTelling, SeenUpTo
     from holdfast.transport import Transport
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -71,6 +73,8 @@ class ClientConnection:
         self.login_needed: bool = False
         """Whether the client has to log in before anything else."""
         self._logged_in_here = False
+        self.positions: PositionTelling | None = None
+        """How the client is told positions, if it is (H4)."""
         self.max_sessions: int | None = None
         """How many sessions the client may have open at once; None is any number."""
         self._dialect: Dialect | None = None
@@ -82,6 +86,20 @@ class ClientConnection:
         finally:
             if self._dialect is not None:
                 self._dialect.leave()
+
+    async def resume_at(self, session_id: str, seen: SeenUpTo) -> None:
+        """Show a client again, from where it was cut, a session that it has open (H4).
+
+        Raises a `RequestError` where that is not possible: it has to load the session.
+        """
+        if self._dialect is None:
+            raise SessionNotFound(session_id)
+        await self._dialect.resume_at(session_id, seen)
+
+    def reopen(self, session_id: str, cwd: str, additional: Sequence[str]) -> None:
+        """Note a session that the client had open before this process began."""
+        assert self._dialect is not None
+        self._dialect.reopen(session_id, cwd, additional)
 
     # Logging in: each connection by itself (C12)
 
@@ -145,6 +163,8 @@ class ClientConnection:
                 self._dialect.leave()
             self.info = _client_info(version, params)
             self.host.introduce(self.info.name)
+            if self.positions is None and (params.meta or {}).get(ASKED) is True:
+                self.positions = InMeta(self.peer)
             self.description = await self.host.port.describe(self)
             self.scope = Scope(self.principal, self.description.name)
             self.login_needed = self.description.auth_required

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.errors import InvalidParams, InvalidRequest, SessionNotFound
 from holdfast.model import (
     ArchiveFilter,
+    Position,
     checked_cwd,
     checked_prompt,
     checked_roots,
@@ -24,11 +25,12 @@ from holdfast.model import (
 )
 from holdfast.peer import Routes
 from holdfast.server.attached_client import AttachedClient, Setup, as_past
+from holdfast.server.positions import AT, InMeta, SeenUpTo
 from holdfast.surface import shapes
 from holdfast.tracing import note_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from holdfast.engine import OpenSession, OpenTurn
     from holdfast.jsonrpc import Notification, Request
@@ -128,7 +130,7 @@ class Dialect(ABC):
         session = await engine.create(
             setup.cwd, setup.additional, session_id=session_id, scope=self.connection.scope, client=client
         )
-        return self._opened_new(session, client, 0)
+        return self._opened_new(session, client, 0, session.journal.position)
 
     async def _fork(self, params: shapes.RestoreSession) -> Update:
         """Fork a session; the fork is watched once this request is answered."""
@@ -143,15 +145,17 @@ class Dialect(ABC):
             self._id(params.session_id), setup.cwd, setup.additional,
             fork_id=fork_id, scope=self.connection.scope, up_to=up_to, client=client,
         )  # fmt: skip
-        return self._opened_new(session, client, known_lines=session.journal.lines)
+        return self._opened_new(session, client, session.journal.lines, session.journal.position)
 
-    def _opened_new(self, session: OpenSession, client: AttachedClient, known_lines: int) -> Update:
+    def _opened_new(self, session: OpenSession, client: AttachedClient, known_lines: int, at: Position) -> Update:
         self._clients[session.id] = client
         self._after_answer(lambda: self._start_watching(session, client, known_lines))
-        return {"sessionId": session.id, **self._configuration(session)}
+        return self._with_position({"sessionId": session.id, **self._configuration(session)}, at)
 
-    async def _restore(self, params: shapes.RestoreSession, *, replay: bool) -> OpenSession:
-        """Bring a session back, with or without its past; it is followed once this request is answered."""
+    async def _restore(
+        self, params: shapes.RestoreSession, *, replay: bool, since: Position | None = None
+    ) -> OpenSession:
+        """Bring a session back, with its past, without it, or from an event on; it is followed once answered."""
         await self.connection.check_login()
         session_id, setup = self._id(params.session_id), self._setup(params)
         engine = await self.connection.host.engine()
@@ -165,16 +169,69 @@ class Dialect(ABC):
         if session.id != params.session_id:
             self._names[params.session_id] = session.id
         async with client.attaching:
-            await self._attach(session, client)
-        if replay:
-            assert client.attachment is not None
+            await self._attach(session, client, None if since is None else SeenUpTo(since, 0))
+        assert client.attachment is not None
+        if since is not None:
+            client.attachment.show_held()
+        elif replay:
+            self._stand(client.session_id, None)
             async for blocks in client.attachment.past(engine.store):
                 await client.replay(blocks)
             await client.replay([as_past(self._present(session))])
+            self._stand(client.session_id, client.attachment.position)
         else:
+            self._stand(client.session_id, client.attachment.position)
             self._after_answer(lambda: self._announce(session, client))
         self._after_answer(lambda: self._follow(client))
         return session
+
+    async def resume_at(self, session_id: str, seen: SeenUpTo) -> None:
+        """Show a session again from where the client's stream was cut; see `ClientConnection.resume_at`."""
+        client = self._clients.get(self._id(session_id))
+        if client is None:
+            raise SessionNotFound(session_id)
+        engine = await self.connection.host.engine()
+        cwd, *additional = client.roots
+        session = await engine.restore(
+            self._id(session_id), cwd, additional, scope=self.connection.scope, client=client
+        )
+        telling = self.connection.positions
+        assert telling is not None
+        async with client.attaching:
+            client.muted = True  # what it would be shown now is among what it is shown again
+            telling.rewind(session_id, seen)
+            try:
+                await self._attach(session, client, seen)
+            finally:
+                client.muted = False
+                if client.attachment is not None:
+                    self._follow(client)
+                telling.rewound(session_id)
+        self._tell_state(session)
+
+    def reopen(self, session_id: str, cwd: str, additional: Sequence[str]) -> None:
+        """Note that the client had a session open before this process began; it is attached when it is needed."""
+        setup = self._setup(shapes.NewSession(cwd=cwd, additional_directories=list(additional)))
+        self._clients[session_id] = self._new_client(session_id, setup)
+
+    @abstractmethod
+    def _tell_state(self, session: OpenSession) -> None:
+        """Tell a client that was cut off what its session is doing, where its version has words for that."""
+
+    def _stand(self, session_id: str, position: Position | None) -> None:
+        if self.connection.positions is not None:
+            self.connection.positions.stand(session_id, position)
+
+    def _with_position(self, answer: Update, position: Position | None) -> Update:
+        """Return an answer that opens a session, with the position of it for a client that wants to know."""
+        if position is not None and isinstance(self.connection.positions, InMeta):
+            return {**answer, "_meta": {AT: str(position)}}
+        return answer
+
+    def _where(self, session: OpenSession) -> Position | None:
+        """Return where the client stands in a session that it has open."""
+        attachment = self._clients[session.id].attachment
+        return None if attachment is None else attachment.position
 
     async def _list(self, params: shapes.ListSessions) -> Update:
         """List sessions (B4)."""
@@ -256,8 +313,15 @@ class Dialect(ABC):
         checked_prompt(params.prompt, self.connection.description.accepts)
         session = await self._session(params.session_id)
         client = self._clients[session.id]
+        repeats = self.connection.host.repeats
+        key = repeats.key(self.connection.principal, session.id, params.meta)
+        if key is not None and (turn := repeats.get(key)) is not None:
+            client.lowering.quiet(turn.message_id)
+            return turn  # a client that was cut off asks for it again, and it is not to be done again
         turn = session.prompt(params.prompt, client, params.meta)
         client.lowering.quiet(turn.message_id)
+        if key is not None:
+            repeats.put(key, turn)
         return turn
 
     def _goes_on(self, turn: OpenTurn) -> bool:
@@ -312,17 +376,29 @@ class Dialect(ABC):
 
     def _show(self, session: OpenSession, update: Update) -> None:
         """Send one update of a session."""
-        self._clients[session.id].show([event_from(update)])
+        self._clients[session.id].show_aside(update)
 
-    async def _attach(self, session: OpenSession, client: AttachedClient) -> None:
+    async def _attach(self, session: OpenSession, client: AttachedClient, seen: SeenUpTo | None = None) -> None:
         before, client.attachment = client.attachment, None
-        client.attachment = await session.attach(client)
+        try:
+            client.attachment = await session.attach(client, None if seen is None else self._turn_of(seen))
+        except BaseException:
+            client.attachment = before
+            raise
+        client.seen = seen
         client.lowering = self._lowering(client.session_id, session)  # what was said before is said again
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client
         if notices := session.notices(client):
             client.attachment.deliver([event_from(notice) for notice in notices], None)
+
+    def _turn_of(self, seen: SeenUpTo) -> Position:
+        """Return from where on events are needed for a client that has seen up to one.
+
+        A surface has to see a turn from its beginning, to say what follows as it would have said it.
+        """
+        return Position(seen.position.epoch, seen.position.turn, 0)
 
     def _start_watching(self, session: OpenSession, client: AttachedClient, known_lines: int) -> None:
         session.start(self._watch_new(session, client, known_lines))

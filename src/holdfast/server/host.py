@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from holdfast.server.repeats import Repeats
+
 if TYPE_CHECKING:
     from holdfast.engine import AgentPort, Engine, EngineLimits
 
@@ -38,6 +40,8 @@ class Host:
         self._shares = shares
         self.client_name: str | None = None
         """What people call the client that connected last."""
+        self.repeats = Repeats()
+        """Prompts that clients may send again."""
         self._engine: Engine | None = None
         self._opening = asyncio.Lock()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import InternalError, InvalidParams
 from holdfast.server.dialect import Dialect
+from holdfast.server.positions import position_named
 from holdfast.surface import shapes
 from holdfast.surface.v1 import initialize, options
 from holdfast.surface.v1.asks import Questions
@@ -66,10 +67,15 @@ class Version1(Dialect):
         return options.configuration(session.options_update(), self._client)
 
     async def _load(self, params: shapes.RestoreSession) -> Update:
-        return self._configuration(await self._restore(params, replay=True))
+        session = await self._restore(params, replay=True)
+        return self._with_position(self._configuration(session), self._where(session))
 
     async def _resume(self, params: shapes.RestoreSession) -> Update:
-        return self._configuration(await self._restore(params, replay=False))
+        session = await self._restore(params, replay=False, since=position_named(params.meta))
+        return self._with_position(self._configuration(session), self._where(session))
+
+    def _tell_state(self, session: OpenSession) -> None:
+        """Do nothing: the answer to a prompt is what tells the end of its turn."""
 
     async def _status(self, params: shapes.OfSession) -> Update:
         status, _ = await self._live(params.session_id)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import InvalidParams
 from holdfast.server.dialect import Dialect
+from holdfast.server.positions import REPLAY_FROM, parse_position
 from holdfast.surface import shapes
 from holdfast.surface.v2 import initialize
 from holdfast.surface.v2.asks import Questions
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from holdfast.engine import OpenSession
-    from holdfast.model import Update
+    from holdfast.model import Position, Update
     from holdfast.peer import Routes
     from holdfast.server.connection import ClientConnection
+    from holdfast.server.positions import SeenUpTo
 
 
 class Version2(Dialect):
@@ -70,12 +72,21 @@ class Version2(Dialect):
 
     async def _resume(self, params: ResumeSession) -> Update:
         """Bring a session back; a snapshot of its state comes after any replay and before the answer (B8)."""
-        replay = params.replay_from is not None
-        if params.replay_from is not None and params.replay_from.get("type") != "start":
-            raise InvalidParams('replayFrom must be {"type": "start"}')
-        session = await self._restore(params, replay=replay)
+        asked = params.replay_from or {}
+        kind = asked.get("type") if params.replay_from is not None else None
+        if params.replay_from is not None and kind not in ("start", REPLAY_FROM):
+            raise InvalidParams(f'replayFrom must be {{"type": "start"}} or {{"type": "{REPLAY_FROM}", "position": …}}')
+        since = parse_position(asked.get("position")) if kind == REPLAY_FROM else None
+        session = await self._restore(params, replay=kind == "start", since=since)
         self._show(session, session.current_state())
-        return self._configuration(session)
+        return self._with_position(self._configuration(session), self._where(session))
+
+    def _turn_of(self, seen: SeenUpTo) -> Position:
+        """Return from where on events are needed: version 2 says each event as it is, whatever came before."""
+        return seen.position if seen.lines else seen.position.after(-1)
+
+    def _tell_state(self, session: OpenSession) -> None:
+        self._show(session, session.current_state())
 
     async def _status(self, params: shapes.OfSession) -> Update:
         status, session = await self._live(params.session_id)

@@ -430,6 +430,9 @@ class FollowedAttachment:
         if self.unsealed:
             yield self.unsealed
 
+    def show_held(self) -> None:
+        """Do nothing: what happened since waits at the owner, and comes when it follows."""
+
     def follow(self) -> None:
         """Show what happened since it was attached, and from now on everything as it happens."""
         held, self._held = self._held, None

@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import ConnectionLost
+from holdfast.errors import ConnectionLost, InternalError
+from holdfast.jsonrpc import ErrorObject, encode_error
 from holdfast.server.remote.http_transport import HttpTransport
+from holdfast.server.remote.kept_connections import KeptConnection, KeptSession
 from holdfast.server.remote.requests import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.model import Position
+    from holdfast.server.positions import SeenUpTo
     from holdfast.server.remote.event_streams import EventStream
 
+PROMPT = "session/prompt"
 OPENING = frozenset({"session/load", "session/resume"})
 MAKING = frozenset({"session/new", "session/fork"})
 CLOSING = frozenset({"session/close", "session/delete", "session/archive"})
@@ -28,6 +35,9 @@ _SESSION_IN_UPDATE = re.compile(rb'^\{"jsonrpc":"2\.0","method":"session/update"
 
 class _Params(msgspec.Struct, rename="camel"):
     session_id: str | None = None
+    cwd: str | None = None
+    additional_directories: list[str] | None = None
+    mcp_servers: list[msgspec.Raw] | None = None
 
 
 class Incoming(msgspec.Struct):
@@ -93,9 +103,13 @@ class AcpStreams:
         """The stream of what is about no session."""
         self.sessions: dict[str, EventStream] = {}
         """Those of sessions."""
+        self.kept: KeptConnection | None = None
+        """What is kept of the connection, once it has begun."""
+        self.on_changed: Callable[[], None] = _nothing
+        """Is called when that has changed."""
         self._most = most
         self._closed: set[str] = set()
-        self._answers: dict[int | str, tuple[EventStream, str, str | None]] = {}
+        self._answers: dict[int | str, tuple[EventStream, str, _Params]] = {}
         self._loading: dict[str, EventStream] = {}
         self._initialize: tuple[int | str, asyncio.Future[bytes]] | None = None
 
@@ -116,7 +130,10 @@ class AcpStreams:
             self._loading[session_id] = stream
         elif message.method == "session/fork":
             stream = self.connection
-        self._answers[message.id] = (stream, message.method, session_id)
+        self._answers[message.id] = (stream, message.method, message.params or _Params())
+        if message.method == PROMPT and session_id is not None and self.kept is not None:
+            self.kept.prompts.append((message.id, session_id))
+            self.on_changed()
 
     def session_stream(self, session_id: str) -> EventStream:
         """Return the stream of a session; raise `Refusal` where there are too many."""
@@ -137,6 +154,25 @@ class AcpStreams:
         if self._initialize is not None and not self._initialize[1].done():
             self._initialize[1].cancel()
         self.transport.end_input(None if reason is None else ConnectionLost(reason))
+
+    # Positions: they are the ids of events (H4)
+
+    def show(self, session_id: str, position: Position, block: bytes, known_lines: int) -> None:
+        """Put the lines that say an event on the session's stream."""
+        self._of_session(session_id).stand_at(position, known_lines)
+        self.transport.send_block(block)
+
+    def stand(self, session_id: str, position: Position | None) -> None:
+        """Note where the reader of a session's stream stands."""
+        self._of_session(session_id).stand_at(position or ())
+
+    def rewind(self, session_id: str, seen: SeenUpTo) -> None:
+        """Let a session's stream go back to what its reader has seen."""
+        self._of_session(session_id).rewind((*seen.position, seen.lines))
+
+    def rewound(self, session_id: str) -> None:
+        """Note that all was put on the stream again."""
+        self._of_session(session_id).rewound()
 
     def _stream_for(self, line: bytes) -> EventStream | None:
         if (update := _SESSION_IN_UPDATE.match(line)) is not None:
@@ -159,7 +195,8 @@ class AcpStreams:
             return None
         if message.id is None or message.id not in self._answers:
             return self.connection
-        stream, method, session_id = self._answers.pop(message.id)
+        stream, method, params = self._answers.pop(message.id)
+        session_id = params.session_id
         succeeded = bool(message.result)
         if method in OPENING and session_id is not None:
             self._loading.pop(session_id, None)
@@ -171,7 +208,31 @@ class AcpStreams:
             self._closed.discard(made)
         elif method in CLOSING and session_id is not None and succeeded:
             self._closed.update({session_id} & self.sessions.keys())
+        self._keep(message.id, method, params, made if succeeded else None)
         return stream
+
+    def _keep(self, id_: int | str, method: str, params: _Params, made: str | None) -> None:
+        """Note what is to be known of the connection after a restart."""
+        kept = self.kept
+        if kept is None:
+            return
+        if method == PROMPT:
+            kept.prompts = [prompt for prompt in kept.prompts if prompt[0] != id_]
+        elif made is not None and params.cwd is not None and not params.mcp_servers:
+            kept.sessions[made] = KeptSession(params.cwd, tuple(params.additional_directories or ()))
+        elif method in CLOSING and params.session_id is not None:
+            kept.sessions.pop(params.session_id, None)
+        else:
+            return
+        self.on_changed()
+
+    def answer_broken_prompts(self) -> None:
+        """Answer the prompts that the end of an earlier process broke."""
+        assert self.kept is not None
+        for id_, session_id in self.kept.prompts:
+            error = ErrorObject(InternalError.code, "The server ended while it worked on this; what was said is stored")
+            self.session_stream(session_id).append(encode_error(id_, error), lasting=True)
+        self.kept.prompts = []
 
     def forget_unread(self) -> None:
         """Forget the streams of closed sessions that nobody reads.
@@ -190,3 +251,6 @@ def _session_made(result: msgspec.Raw) -> str | None:
         return msgspec.json.decode(result, type=_Params).session_id
     except msgspec.DecodeError:
         return None
+
+
+def _nothing() -> None: ...

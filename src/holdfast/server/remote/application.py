@@ -17,10 +17,14 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
+from holdfast.errors import RequestError
+from holdfast.model import Position
+from holdfast.server.positions import SeenUpTo
 from holdfast.server.remote.acp_streams import read_incoming
 from holdfast.server.remote.authentication import Everybody
 from holdfast.server.remote.connections import Connections
 from holdfast.server.remote.event_streams import serve_events
+from holdfast.server.remote.kept_connections import KeptConnections
 from holdfast.server.remote.limits import Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
 from holdfast.server.remote.requests import Refusal, read_body, refuse, request_from, respond
@@ -30,6 +34,7 @@ from holdfast.transport.lines import Oversized
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -68,11 +73,13 @@ class RemoteServer:
         limits: RemoteLimits | None = None,
         path: str = "/acp",
         pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
+        keep: Path | None = None,
     ) -> None:
         """Serve a host.
 
         `names` says under which names it may be asked. Without an `authenticator` everybody is let in as the user of
-        this machine. `pages` is an ASGI application for all paths that are not ours.
+        this machine. `pages` is an ASGI application for all paths that are not ours. In the directory `keep`
+        connections over HTTP are kept, so that their ids are known after a restart.
         """
         self.host = host
         self.path = path
@@ -82,7 +89,7 @@ class RemoteServer:
         self.sign_in: SignIn = sign_in or SignIn()
         self.metrics: Metrics = Metrics()
         self.quotas: Quotas = Quotas(self.limits, time.monotonic)
-        self.connections: Connections = Connections(host, self.limits, self.quotas)
+        self.connections: Connections = Connections(host, self.limits, self.quotas, KeptConnections(keep))
         self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
         self._pages = pages
@@ -162,7 +169,7 @@ class RemoteServer:
             case "GET":
                 await self._get(request, principal, scope, receive, send)
             case "DELETE":
-                connection = self.connections.find(request.headers.get(CONNECTION_ID), principal)
+                connection = await self.connections.find(request.headers.get(CONNECTION_ID), principal)
                 assert connection.streams is not None
                 connection.streams.end()
                 await respond(send, 202)
@@ -233,7 +240,7 @@ class RemoteServer:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "Send application/json")
         connection_id = request.headers.get(CONNECTION_ID)
-        connection = None if connection_id is None else self.connections.find(connection_id, principal)
+        connection = None if connection_id is None else await self.connections.find(connection_id, principal)
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > 2 * self.limits.message:
             raise Refusal(413, f"The body is too long; at most {self.limits.message} bytes", {"connection": "close"})
@@ -287,6 +294,7 @@ class RemoteServer:
             if not answer.cancelled():
                 raise
             raise Refusal(503, "The connection has ended; send initialize again") from None
+        self.connections.begun(connection, body)
         headers = [("content-type", "application/json"), (CONNECTION_ID, connection.id), ("cache-control", "no-store")]
         await respond(send, 200, encoded, headers)
 
@@ -294,15 +302,13 @@ class RemoteServer:
         accepts = request.headers.get("accept", "*/*")
         if "text/event-stream" not in accepts and "*/*" not in accepts:
             raise Refusal(406, "Accept text/event-stream")
-        connection = self.connections.find(request.headers.get(CONNECTION_ID), principal)
+        connection = await self.connections.find(request.headers.get(CONNECTION_ID), principal)
         streams = connection.streams_of
         session_id = request.headers.get(SESSION_ID)
         stream = streams.connection if session_id is None else streams.session_stream(session_id)
         last_event_id = request.headers.get("last-event-id")
         if not stream.read_from(last_event_id):
-            raise Refusal(409, "What came after that event is not kept; load the session again")
-        if last_event_id is not None:
-            self.metrics.resumed["exact"] += 1
+            await self._resume(connection, session_id, last_event_id or "")
         direct = _direct(scope)
         serving = serve_events(stream, receive, send, abort=None if direct is None else direct.abort)
         try:
@@ -310,6 +316,18 @@ class RemoteServer:
             await serving
         finally:
             self.connections.read_changed(connection)
+
+    async def _resume(self, connection: RemoteConnection, session_id: str | None, last_event_id: str) -> None:
+        """Let a stream go on behind an event that is not here any more: from the session's journal (H4)."""
+        position_text, _, frame = last_event_id.rpartition(".")
+        position = Position.parse(position_text)
+        if session_id is None or position is None or not frame.isdecimal():
+            raise Refusal(409, "What came after that event is not kept; load the session again")
+        try:
+            await connection.client.resume_at(session_id, SeenUpTo(position, int(frame)))
+        except RequestError as e:
+            raise Refusal(409, e.message) from None
+        self.metrics.resumed["journal"] += 1
 
     # How it is (H8)
 

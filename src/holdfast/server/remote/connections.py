@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from holdfast.peer import PeerLimits
 from holdfast.server.connection import ClientConnection
-from holdfast.server.remote.acp_streams import AcpStreams
+from holdfast.server.remote.acp_streams import AcpStreams, Incoming
+from holdfast.server.remote.kept_connections import KeptConnection
 from holdfast.server.remote.requests import Refusal
 
 if TYPE_CHECKING:
     from holdfast.server.host import Host
+    from holdfast.server.remote.kept_connections import KeptConnections
     from holdfast.server.remote.limits import Quotas, RemoteLimits
     from holdfast.transport import Transport
 
@@ -50,10 +55,14 @@ class RemoteConnection:
 class Connections:
     """All connections of a server."""
 
-    def __init__(self, host: Host, limits: RemoteLimits, quotas: Quotas) -> None:
+    def __init__(self, host: Host, limits: RemoteLimits, quotas: Quotas, kept: KeptConnections) -> None:
+        self._kept = kept
+        self._restoring: dict[str, asyncio.Task[RemoteConnection | None]] = {}
         self._host = host
         self._limits = limits
         self._quotas = quotas
+        self.ending = False
+        """Whether the process ends: its connections go on in the next one."""
         self._by_id: dict[str, RemoteConnection] = {}
         self._expiry: dict[str, asyncio.TimerHandle] = {}
 
@@ -70,25 +79,66 @@ class Connections:
         """How many bytes clients have not read."""
         return sum(each.transport.unsent for each in self._by_id.values())
 
-    def find(self, connection_id: str | None, principal: str) -> RemoteConnection:
-        """Return a connection over HTTP; raise `Refusal` where the principal has none of that id."""
+    async def find(self, connection_id: str | None, principal: str) -> RemoteConnection:
+        """Return a connection over HTTP, perhaps one of an earlier process; raise `Refusal` where there is none."""
         if connection_id is None:
             raise Refusal(400, "The header Acp-Connection-Id is missing; the answer to initialize names it")
         connection = self._by_id.get(connection_id)
+        if connection is None:
+            connection = await self._restored(connection_id, principal)
         if connection is None or connection.principal != principal or connection.streams is None:
             raise Refusal(404, "There is no such connection; send initialize again")
         return connection
+
+    async def _restored(self, connection_id: str, principal: str) -> RemoteConnection | None:
+        """Return a connection of an earlier process, as it was (H4)."""
+        kept = self._kept.load(connection_id)
+        if kept is None or kept.principal != principal:
+            return None
+        task = self._restoring.get(connection_id)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._restore(connection_id, kept))
+            self._restoring[connection_id] = task
+            task.add_done_callback(lambda _: self._restoring.pop(connection_id))
+        return await asyncio.shield(task)
+
+    async def _restore(self, connection_id: str, kept: KeptConnection) -> RemoteConnection | None:
+        self.check_room(kept.principal)
+        connection = self.open_http(kept.principal, connection_id)
+        streams = connection.streams_of
+        begun = msgspec.json.decode(kept.initialize, type=Incoming)
+        assert begun.id is not None
+        answer = streams.expect_initialize(begun.id)
+        await streams.transport.deliver(bytes(kept.initialize))
+        await answer
+        for session_id, session in kept.sessions.items():
+            connection.client.reopen(session_id, session.cwd, session.additional)
+            streams.session_stream(session_id)
+        streams.kept = kept
+        streams.answer_broken_prompts()
+        self.begun(connection, bytes(kept.initialize))
+        return connection
+
+    def begun(self, connection: RemoteConnection, initialize: bytes) -> None:
+        """Keep a connection that has answered `initialize`."""
+        streams = connection.streams_of
+        if streams.kept is None:
+            streams.kept = KeptConnection(connection.principal, msgspec.Raw(initialize))
+        streams.on_changed = partial(self._kept.save, connection.id, streams.kept)
+        streams.on_changed()
 
     def check_room(self, principal: str) -> None:
         """Raise `Refusal` where a principal has too many connections."""
         if not self._quotas.may_connect(principal):
             raise Refusal(429, "You have too many connections; close some", {"retry-after": "5"})
 
-    def open_http(self, principal: str) -> RemoteConnection:
+    def open_http(self, principal: str, connection_id: str | None = None) -> RemoteConnection:
         """Open a connection over HTTP; it runs until it is deleted, or nobody reads it for too long."""
         streams = AcpStreams(self._limits.message, self._limits.sessions)
-        connection = RemoteConnection(self._host, streams.transport, principal, self._limits, secrets.token_urlsafe(24))
+        id_ = connection_id or secrets.token_urlsafe(24)
+        connection = RemoteConnection(self._host, streams.transport, principal, self._limits, id_)
         connection.streams = streams
+        connection.client.positions = streams
         self._add(connection)
         connection.task = asyncio.get_running_loop().create_task(self._run(connection), name="connection over HTTP")
         self.read_changed(connection)
@@ -113,6 +163,8 @@ class Connections:
             await connection.client.run()
         finally:
             del self._by_id[connection.id]
+            if not self.ending:
+                self._kept.remove(connection.id)
             self._quotas.disconnected(connection.principal)
             if (timer := self._expiry.pop(connection.id, None)) is not None:
                 timer.cancel()
@@ -135,7 +187,8 @@ class Connections:
             connection.streams.end("nobody reads the streams of this connection")
 
     async def close_all(self) -> None:
-        """End all connections, and wait until they have ended."""
+        """End all connections, and wait until they have ended. Those over HTTP can go on after a restart."""
+        self.ending = True
         for connection in list(self._by_id.values()):
             connection.client.peer.close()
         tasks = {each.task for each in self._by_id.values() if each.task is not None}

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 KEPT_BYTES = 1 << 20
 """So much of what was sent is kept for a reader whose connection was cut."""
 
+ANSWERS = 256
+"""So many answers and questions are kept beyond that."""
+
 BATCH_BYTES = 256 << 10
 """So much is given to the server at once."""
 
@@ -31,6 +34,14 @@ STALL_SECONDS = 60.0
 class _Event(NamedTuple):
     id: str
     encoded: bytes
+    place: tuple[int, ...]
+    """Its position and its number there; nothing where it has no position."""
+    lasting: bool
+    """Whether it is kept apart from the journal: an answer, or a question."""
+
+
+_END = (1 << 62,)
+"""A place behind all others."""
 
 
 class EventStream:
@@ -49,23 +60,61 @@ class EventStream:
         """Is called when a reader has taken something, or has come or gone."""
         self._sent: deque[_Event] = deque()
         self._sent_bytes = 0
+        self._unconfirmed: deque[_Event] = deque(maxlen=ANSWERS)  # answers and questions of before
         self._waiting: deque[_Event] = deque()
-        self._position = os.urandom(4).hex()
+        self._unplaced = os.urandom(4).hex()
+        self._position: tuple[int, ...] = ()
+        self._prefix = self._unplaced
         self._frame = 0
+        self._lasting: deque[_Event] = deque()
+        self._rewinding = False
         self._news = asyncio.Event()
 
-    def stand_at(self, position: str) -> None:
-        """Name the position of the lines that follow; their ids begin with it."""
-        self._position, self._frame = position, 0
+    def stand_at(self, position: tuple[int, ...], frame: int = 0) -> None:
+        """Name the position of the lines that follow: numbers; their ids begin with it. None is nowhere."""
+        if position != self._position:
+            self._append_lasting(position)
+            self._position, self._frame = position, frame
+            self._prefix = ".".join(map(str, position)) or self._unplaced
 
-    def append(self, line: bytes) -> None:
-        """Take a line."""
+    def append(self, line: bytes, *, lasting: bool = False) -> None:
+        """Take a line; a `lasting` one is sent again also where the rest comes from elsewhere."""
         self._frame += 1
-        id_ = f"{self._position}.{self._frame}"
-        encoded = event(line, id_)
-        self._waiting.append(_Event(id_, encoded))
-        self.unsent += len(encoded)
+        id_ = f"{self._prefix}.{self._frame}"
+        place = (*self._position, self._frame) if self._position else ()
+        appended = _Event(id_, event(line, id_), place, lasting)
+        if lasting and self._rewinding:
+            self._lasting.append(appended._replace(place=_END))
+        else:
+            self._append(appended)
+
+    def _append(self, appended: _Event) -> None:
+        self._waiting.append(appended)
+        self.unsent += len(appended.encoded)
         self._news.set()
+
+    def rewind(self, place: tuple[int, ...]) -> None:
+        """Forget what came after a place, which is appended again; what lasts comes in its place again."""
+        known = (*self._unconfirmed, *self._sent, *self._waiting)
+        lasting = (each if each.place else each._replace(place=_END) for each in known)
+        after = [each for each in lasting if each.lasting and each.place > place]
+        self._sent.clear()
+        self._unconfirmed.clear()
+        self._waiting.clear()
+        self.unsent = self._sent_bytes = 0
+        self._lasting = deque(after)
+        self._rewinding = True
+        self._position, self._frame = place[:-1], place[-1]
+        self._prefix = ".".join(map(str, self._position))
+
+    def rewound(self) -> None:
+        """Note that all was appended again."""
+        self._rewinding = False
+        self._append_lasting(())
+
+    def _append_lasting(self, before: tuple[int, ...]) -> None:
+        while self._lasting and (not before or self._lasting[0].place < before):
+            self._append(self._lasting.popleft())
 
     def finish(self) -> None:
         """Let the stream end behind what was appended."""
@@ -126,7 +175,10 @@ class EventStream:
         self._sent_bytes += size
         self.unsent -= size
         while self._sent_bytes > KEPT_BYTES and len(self._sent) > 1:
-            self._sent_bytes -= len(self._sent.popleft().encoded)
+            oldest = self._sent.popleft()
+            self._sent_bytes -= len(oldest.encoded)
+            if oldest.lasting:
+                self._unconfirmed.append(oldest)
         return b"".join(batch)
 
     def wake(self) -> None:

@@ -96,20 +96,20 @@ class HttpTransport:
         """Put a line on its stream."""
         if b"\n" in line:
             line = line.replace(b"\n", b" ")
-        self._append(self._route(line), [line])
+        self._append(self._route(line), [line], lasting=True)
 
     send_now = send
 
     def send_block(self, *pieces: bytes) -> None:
         """Put whole lines on the stream of the first of them."""
         block = b"".join(pieces)
-        self._append(self._route(block), block[:-1].split(b"\n"))
+        self._append(self._route(block), block[:-1].split(b"\n"), lasting=False)
 
-    def _append(self, stream: EventStream | None, lines: list[bytes]) -> None:
+    def _append(self, stream: EventStream | None, lines: list[bytes], *, lasting: bool) -> None:
         if stream is None or self._closed or self._broken:
             return
         for line in lines:
-            stream.append(line)
+            stream.append(line, lasting=lasting)
         if stream.unsent > MAX_UNSENT_BYTES:
             self._broken = True
             for each in self._streams:

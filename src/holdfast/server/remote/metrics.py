@@ -16,7 +16,7 @@ class Metrics:
         self.opened: Counter[str] = Counter()
         """Connections ever, by transport."""
         self.resumed: Counter[str] = Counter()
-        """Streams that were read again, by outcome: ``exact``, ``window``."""
+        """Streams that were read again, by where from: ``memory``, ``journal``."""
 
     def text(self, gauges: dict[str, dict[str, float]]) -> str:
         """Return all of it; `gauges` are the values of now, by name and label."""
