@@ -7,16 +7,19 @@ import os
 import subprocess
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.checked_agent import InProcess
+from tests.support.links import PROGRAMS
 from tests.support.schemas import ROOT, SDK, lacking
 
 from holdfast.check import CheckSettings, CommandTarget, Outcome, Prompts, run_checks
 from holdfast.check.schemas import find_schemas
 from holdfast.cli.load_agent import load_agent
 from holdfast.code import CodeSettings, coding_agent
+from holdfast.proxy import Launch, ProxyPort
 from holdfast.testing.model_server import ModelServer, obey
 
 if TYPE_CHECKING:
@@ -95,3 +98,23 @@ async def test_the_coding_agent_passes(tmp_path: Path) -> None:
         target = InProcess("", tmp_path, lambda: coding_agent(chosen))
         report = await run_checks(target, settings(Prompts(), *PROFILES))
     assert not unmet(report)
+
+
+WRAPPED = Prompts(talk="say pebbles are small", tool="tool", ask="propose", long="slowly" + " pebble" * 400)
+KILLS = ("kill-prompt", "kill-answer", "kill-earlier", "kill-goes-on", "kill-calls-closed")
+
+
+@pytest.mark.parametrize("habits", [("keeps nothing", "no load", "no resume"), ("v2", "loses prompts")])
+async def test_a_wrapped_agent_keeps_what_sessions_promise(habits: tuple[str, ...], tmp_path: Path) -> None:
+    agent = (sys.executable, str(PROGRAMS / "wrapped_agent.py"), *habits)
+    launch = Launch(agent, env={**os.environ, "AGENT_HOME": str(tmp_path)})
+    report = await run_checks(InProcess("", tmp_path, lambda: ProxyPort(launch)), settings(WRAPPED, "sessions"))
+    assert not unmet(report)
+
+
+async def test_a_wrapped_agent_loses_nothing_when_it_is_killed_with_the_proxy(tmp_path: Path) -> None:
+    agent = (sys.executable, str(PROGRAMS / "wrapped_agent.py"), "keeps nothing", "no load", "no resume")
+    wrap = (sys.executable, "-m", "holdfast", "wrap", "--store", str(tmp_path / "sessions.db"), "--", *agent)
+    chosen = replace(settings(WRAPPED), only=KILLS, versions=(1,))
+    report = await run_checks(CommandTarget(wrap, {"AGENT_HOME": str(tmp_path)}), chosen)
+    assert not [row for row in report.results if row.outcome is not Outcome.PASSED]

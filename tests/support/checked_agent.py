@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from holdfast import Turn
     from holdfast.check.target import Link
+    from holdfast.proxy import ProxyPort
 
 Message = dict[str, Any]
 
@@ -204,7 +205,7 @@ class Filter:
 class InProcess:
     """An agent as a target in this process. It cannot be killed, so what needs that is not tested."""
 
-    def __init__(self, fault: str, folder: Path, make: Callable[[], Agent] = good_agent) -> None:
+    def __init__(self, fault: str, folder: Path, make: Callable[[], Agent | ProxyPort] = good_agent) -> None:
         self.name = f"an agent with the fault {fault!r}"
         self._fault = fault
         self._folder = folder
@@ -219,10 +220,12 @@ class _MemoryLink:
     stderr = ""
     children: frozenset[int] = frozenset()
 
-    def __init__(self, agent: Agent, fault: str, folder: Path) -> None:
+    def __init__(self, agent: Agent | ProxyPort, fault: str, folder: Path) -> None:
+        self._agent = agent
+        port = AuthorAgent(agent) if isinstance(agent, Agent) else agent
         self._filter = Filter(fault, folder / "memory")
         self._ours, theirs = memory_pair()
-        self._host = Host(AuthorAgent(agent), store=str(folder / "sessions.db"))
+        self._host = Host(port, store=str(folder / "sessions.db"))
         connection = ClientConnection(self._host, theirs, is_only=True)
         self._serving = asyncio.get_running_loop().create_task(connection.run(), name="checked agent")
         self._on_end: Callable[[], None] = lambda: None
@@ -255,6 +258,8 @@ class _MemoryLink:
             await self._ours.close(1.0)
             await self._serving
             await self._host.shut_down(1.0)
+            if not isinstance(self._agent, Agent):
+                await self._agent.close()
         return 0
 
     async def dispose(self) -> None:

@@ -161,7 +161,7 @@ def _settings(options: dict[str, Any]) -> CheckSettings:
         else:
             raise click.UsageError(f"there is no profile {profile!r}: {', '.join(PROFILES)}, spec-v1, spec-v2, all")
     given = {name: options[f"prompt_{name}"] for name in ("talk", "tool", "ask", "long")}
-    prompts = Prompts(**{name: text for name, text in given.items() if text is not None})
+    prompts = Prompts(**{name: text.strip() for name, text in given.items() if text is not None})
     return CheckSettings(
         profiles=tuple(dict.fromkeys(profiles)), only=_known(options["only"]), versions=versions,
         prompts=prompts, deadline=options["deadline"],
