@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "bench" / "contenders"
 TYPESCRIPT_SDK = ROOT / "node_modules" / "@agentclientprotocol" / "sdk" / "package.json"
-PATIENCE = 300.0
+PATIENCE = 1_200.0
 """Seconds after which a contender is taken to hang, and killed."""
 
 READ_BYTES = 64 << 10

@@ -380,7 +380,7 @@ def sealed_lines(history: History, marks: list[Event], state: SessionState) -> t
         keep_latest(state, update)
         if kind == "session_info_update" and "title" in update:
             title = update["title"]
-    messages = sum(entry.entity in _MESSAGES for entry in history)
+    messages = sum([entry.entity in _MESSAGES for entry in history])
     lines = [*lines_of(history), *(Line(stored(mark.update()), "") for mark in marks)]
     return lines, Changes(state=state, title=title), messages
 

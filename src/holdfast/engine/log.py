@@ -57,6 +57,8 @@ class OpenLog:
         """…and what was said since: nobody may see it before it is stored."""
         self.sealing = False
         """Whether it is being sealed: it takes nothing more, and is still the end of what was said."""
+        self.congested = False
+        """Whether whoever says more now should wait first."""
         self._log = turn_log
         self._show_events = show
         self._failed = failed
@@ -80,6 +82,8 @@ class OpenLog:
             self._loop.call_soon(self._tick)
         self._pending.append(event)
         self._pending_bytes += len(event.body)
+        if self._pending_bytes > FLUSH_BYTES:
+            self.congested = True
 
     def append_unseen(self, update: Update) -> None:
         """Take a line that is no event: it is kept in order with the events, and nobody is ever shown it."""
@@ -120,11 +124,6 @@ class OpenLog:
         """How many events were shown since the last that is stored; None where what is kept does not tell positions."""
         return self._passed if self.failure is None else None
 
-    @property
-    def congested(self) -> bool:
-        """Whether whoever says more now should wait first: a cheap look."""
-        return self._pending_bytes > FLUSH_BYTES
-
     async def shown(self) -> None:
         """Wait until all that was said so far has been shown, or cannot be."""
         self._keep()
@@ -160,7 +159,7 @@ class OpenLog:
             self._show_events(events)
 
     def _keep(self) -> None:
-        events, self._pending, self._pending_bytes = self._pending, [], 0
+        events, self._pending, self._pending_bytes, self.congested = self._pending, [], 0, False
         if not events:
             return
         if self.failure is not None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from holdfast.model.events import is_object
-from holdfast.model.kinds import CHUNK_OF, RULES, Fold
+from holdfast.model.kinds import CHUNK_OF, OPAQUE, RULES, Fold
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -92,6 +92,9 @@ class Entry:
 
     def text(self) -> str:
         """Return all plain text in it, for search and for reading."""
+        content = self.content()
+        if len(content) == 1 and _is_text(content[0]):
+            return content[0]["text"]
         return "\n".join(block["text"] for block in map(_content_block, self.blocks()) if _is_text(block))
 
     def updates(self) -> Iterator[Update]:
@@ -220,9 +223,10 @@ class History:
 
     def apply(self, event: Event) -> None:
         """Fold one event in."""
-        rule = event.rule
+        rule = RULES.get(event.kind, OPAQUE)
         if event.plain_text is not None:
-            self._entry(rule.entity, event.key).append_text(event.plain_text)
+            entry = self._entries.get((rule.entity, event.key)) or self._entry(rule.entity, event.key)
+            entry.append_text(event.plain_text)
             return
         match rule.fold:
             case Fold.TRANSIENT:
@@ -321,8 +325,8 @@ def _content_block(item: Any) -> Any:
     return item.get("content") if is_object(item) and item.get("type") == "content" else item
 
 
-def _is_text(item: Any) -> bool:
-    return is_object(item) and item.get("type") == "text" and isinstance(item.get("text"), str)
+def _is_text(item: Any) -> TypeGuard[Update]:
+    return isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 def _is_plain_text(item: Any) -> bool:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import SessionBusy, SessionElsewhere, SessionMoved
 from holdfast.store.port import Claim, Claimed, Snapshot, UnsealedTurn
-from holdfast.store.sqlite import sessions
-from holdfast.store.sqlite.rows import ReleasedRow, SessionRow, find_session
+from holdfast.store.sqlite.rows import ClaimedRow, ReleasedRow, SessionRow, find_session
 
 if TYPE_CHECKING:
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.processes import Processes
-    from holdfast.store.sqlite.rows import ClaimedRow
     from holdfast.store.sqlite.threads import Transaction
     from holdfast.store.sqlite.turn_file import TurnFile
     from holdfast.store.sqlite.turn_logs import TurnLogs
@@ -54,7 +52,7 @@ class Claims:
 
     def check(self, db: Database, claim: Claim) -> ClaimedRow:
         """Find a session that a claim holds; raise `SessionMoved` where another process has taken it over."""
-        row = sessions.find_claimed(db, claim)
+        row = db.first(ClaimedRow, "get_claimed", id=claim.session, epoch=claim.epoch)
         if row is None:
             raise self.moved(db, claim)
         return row

@@ -7,7 +7,7 @@ import re
 import time
 from contextlib import contextmanager
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 import msgspec
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 # apsw describes its values with a type that strict checking cannot see through.
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 RowT = TypeVar("RowT", bound=tuple[Any, ...])
 
@@ -75,7 +75,7 @@ class Database:
 
     def run(self, name: str, /, **bindings: Any) -> None:
         """Run a query for what it does."""
-        self._all(name, bindings)
+        self._db.execute(self._queries[name], bindings).fetchall()
 
     def rows(self, name: str, /, **bindings: Any) -> Iterator[tuple[Any, ...]]:
         """Run a query; its rows are read as they are asked for."""
@@ -83,18 +83,15 @@ class Database:
 
     def first(self, row: Callable[..., RowT], name: str, /, **bindings: Any) -> RowT | None:
         """Run a query; return its first row as a value of that type, or None where there is none."""
-        found = self._all(name, bindings)
+        found: list[Any] = self._db.execute(self._queries[name], bindings).fetchall()
         return row(*found[0]) if found else None
 
     def value(self, name: str, /, **bindings: Any) -> Any:
         """Run a query that gives one value in every database that is not damaged."""
-        found = self._all(name, bindings)
+        found: list[Any] = self._db.execute(self._queries[name], bindings).fetchall()
         if not found:
             raise apsw.CorruptError(f"nothing found: {name}")
         return found[0][0]
-
-    def _all(self, name: str, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
-        return cast("list[tuple[Any, ...]]", self._db.execute(self._queries[name], bindings).fetchall())
 
     def begin(self) -> None:
         """Open a transaction that may write: take the write lock at once."""

@@ -90,7 +90,9 @@ class DatabaseThread:
 
     def run(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
         """Do something outside of any transaction of ours."""
-        return self._ask(None, None, work)
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._ask(_Job(future, None, None, work))
+        return future
 
     def write(
         self, session: str, work: Callable[[Transaction], T], alone: Callable[[], T | None] | None = None
@@ -99,7 +101,9 @@ class DatabaseThread:
 
         Where nothing else waits, `alone` is tried first, which does the same without a transaction or returns None.
         """
-        return self._ask(session, work, None, alone)
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._ask(_Job(future, session, work, None, alone))
+        return future
 
     async def close(self) -> None:
         """Finish what is in hand, close the connection and end the thread."""
@@ -108,18 +112,10 @@ class DatabaseThread:
             self._waiting.put(None)
         await asyncio.shield(self._ended)
 
-    def _ask(
-        self,
-        session: str | None,
-        inside: Callable[[Transaction], T] | None,
-        outside: Callable[[Database], T] | None,
-        alone: Callable[[], T | None] | None = None,
-    ) -> asyncio.Future[T]:
+    def _ask(self, job: _Job) -> None:
         if self._ended is not None:
             raise StoreError("The session store is closed")
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put(_Job(future, session, inside, outside, alone))
-        return future
+        self._waiting.put(job)
 
     def _serve(self) -> None:
         is_open = True
