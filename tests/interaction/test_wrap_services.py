@@ -232,6 +232,8 @@ async def test_a_permission_request_carries_what_is_known_and_the_call_is_in_the
         asked = await client.question()
         call = asked.params["toolCall"] if version == 1 else asked.params["subject"]["toolCall"]
         assert (call["title"], call["kind"], call["rawInput"]) == ("Write a file", "edit", {"path": "/f"})
+        assert asked.params["options"][0]["_meta"] == {"key": "y"}
+        assert asked.params["_meta"]["agent"] == "x"
         asked.select("no")
         await patiently(turn)
         await client.until(lambda: version == 1 or "end_turn" in client.states())
@@ -259,6 +261,18 @@ async def test_the_first_of_two_clients_to_answer_decides(tmp_path: Path) -> Non
         await patiently(turn)
         await first.until(lambda: mine.withdrawn)
         assert quoted(first)["optionId"] == "yes"
+
+
+@pytest.mark.requirement("G3", "A12")
+async def test_what_an_agent_says_of_the_end_of_a_turn_reaches_the_client(tmp_path: Path, version: int) -> None:
+    async with wrapping(tmp_path, *habits(version)) as wrapped:
+        client = await wrapped.client(version)
+        session = await client.new(str(tmp_path))
+        answer = await patiently(client.begin_prompt(session, "say hello"))
+        if version == 2:
+            await client.until(lambda: "end_turn" in client.states())
+            answer = client.updates("state_update")[-1]
+        assert (answer["stopReason"], answer["_meta"]) == ("end_turn", {"cost": 3})
 
 
 @pytest.mark.requirement("G3", "A12")

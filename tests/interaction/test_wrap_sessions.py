@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.acp import Refused
 from tests.support.wrapping import wrapping
+
+from holdfast.cli.commands import main_for_people
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -300,3 +303,33 @@ async def test_what_was_said_in_the_agents_own_command_line_is_adopted(tmp_path:
             await client.until(partial(saw_more, client))
             assert client.said("user_message") == "remember heronremember egret"
             assert client.said() == "Noted.Surely."
+
+
+@pytest.mark.requirement("F2", "G6")
+async def test_a_session_that_was_handed_over_is_continued_by_another_agent(tmp_path: Path, version: int) -> None:
+    cwd = str(tmp_path)
+    async with wrapping(tmp_path, *habits(version), name="one") as wrapped:
+        client = await wrapped.client(version)
+        session = await client.new(cwd)
+        await client.prompt(session, "remember heron")
+        await client.ask(
+            "session/set_config_option", {"sessionId": session, "configId": "mode", "type": "id", "value": "code"}
+        )
+    command = ["sessions", "hand-over", session, "--to", "other", "--store", str(tmp_path / "sessions.db")]
+    assert await asyncio.to_thread(main_for_people, command) == 0
+    await asyncio.to_thread((tmp_path / "home").rename, tmp_path / "home of one")
+    async with wrapping(tmp_path, *habits(version), name="one") as wrapped:
+        assert await listed(await wrapped.client(version)) == []
+    async with wrapping(tmp_path, *habits(version), name="other") as wrapped:
+        client = await wrapped.client(version)
+        assert [one["sessionId"] for one in await listed(client)] == [session]
+        await client.load(session, cwd)
+        assert client.said().startswith("Noted.")
+        client.forget()
+        await client.prompt(session, "recall")
+        assert client.said().endswith("heron")
+        if version == 1:
+            assert client.said().startswith("Another agent goes on here.")
+        client.forget()
+        await client.prompt(session, "mode")
+        assert client.said() == "ask"  # what was set for the one is not set for the other

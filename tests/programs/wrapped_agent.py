@@ -25,8 +25,8 @@ HABITS = frozenset(habit.replace("-", " ") for habit in sys.argv[1:])
 V2 = "v2" in HABITS
 HOME = Path(os.environ.get("AGENT_HOME", "."))
 Message = dict[str, Any]
-OPTIONS = [
-    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+OPTIONS: list[Message] = [
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once", "_meta": {"key": "y"}},
     {"optionId": "no", "name": "No", "kind": "reject_once"},
 ]
 MODES = [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]
@@ -371,9 +371,9 @@ class WrappedAgent:
             else:
                 self.refuse(id_, -32603, "Internal error", error["data"])
         elif V2:
-            self.update("state_update", state="idle", **end)
+            self.update("state_update", state="idle", _meta={"cost": 3}, **end)
         else:
-            self.answer(id_, end)
+            self.answer(id_, {**end, "_meta": {"cost": 3}})
         if own.startswith("later "):
             time.sleep(0.05)
             self.say(own[6:])
@@ -489,8 +489,10 @@ class WrappedAgent:
         about: Message = {"toolCall": call}
         if V2:
             about = {"title": "May I?", "subject": {"type": "tool_call", "toolCall": call}}
-        said = self.ask("session/request_permission", {"sessionId": self.at.id, "options": OPTIONS, **about})
-        outcome: Message = (said.get("result") or {"outcome": {}})["outcome"]
+        about |= {"options": OPTIONS, "_meta": {"agent": "x"}}
+        said = self.ask("session/request_permission", {"sessionId": self.at.id, **about})
+        result: Message = said.get("result") or {}
+        outcome: Message = result.get("outcome") or {}
         if outcome.get("optionId") == "yes":
             self.update("tool_call_update", toolCallId=key, status="completed")
         self.say(json.dumps(outcome))

@@ -92,7 +92,12 @@ def wrap(arguments: Sequence[str]) -> int:
         description=WRAP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", metavar="COMMAND", nargs="+", help="the command of the agent, behind `--`")
+    parser.add_argument(
+        "command",
+        metavar="COMMAND",
+        nargs="*",
+        help="the command of the agent, behind `--`; none as a component of a proxy chain",
+    )
     parser.add_argument(
         "--name", metavar="NAME", help="the name its sessions are listed under (default: what the agent calls itself)"
     )

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.diagnostics.logging_setup import start_logging
+from holdfast.errors import UsageError
 from holdfast.proxy.launch import Launch
 from holdfast.proxy.port import ProxyPort
 from holdfast.server.host import Host
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
     command = tuple(arguments.command)
+    if not command and sys.stdin.isatty():
+        raise UsageError("wrap which agent? As in `holdfast wrap -- gemini --acp`; without one a conductor is expected")
     start_logging(
         arguments.log_level,
-        agent=arguments.name or command[0],
+        agent=arguments.name or " ".join(command[:1]) or "wrap",
         store=arguments.store,
         file=arguments.log_file,
         format=arguments.log_format,
@@ -42,7 +45,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
 
     async def serve() -> None:
         async with ProxyPort(launch) as port:
-            host = Host(port, store=arguments.store, protocol=arguments.protocol)
+            host = Host(port, store=arguments.store, protocol=arguments.protocol, in_chain=not command)
             await serve_stdio(host, on_frame=on_frame)
 
     run_to_the_end(serve())

@@ -76,6 +76,8 @@ class LiveTurn:
         """The directories the turn may work in, the working directory first."""
         self.meta = meta
         """The `_meta` of the prompt."""
+        self.answer: Update = {}
+        """Further members of what the client is told of its end, as `usage` and `_meta`: the agent's to set."""
         self.cancels: dict[str, Callable[[], None]] = {}
         """What a client may cancel by itself, by the id of the tool call or terminal, and what cancels it."""
         self.message_id: str = message_id
@@ -254,7 +256,7 @@ class LiveTurn:
         self.session.give_up_asks()
         end = await self._seal(registry, end)
         reason = "error" if end.reason == "interrupted" else end.reason  # no version has another word for it
-        idle = self.session.state_update("idle", stopReason=reason)
+        idle = self.session.state_update("idle", stopReason=reason, **self.answer)
         if end.error is not None:
             idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
         self.session.announce(idle)

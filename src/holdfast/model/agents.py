@@ -39,6 +39,8 @@ class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it answers ``providers/list``, ``providers/set`` and ``providers/disable`` (unstable)."""
     mcp_kinds: frozenset[str] = frozenset({"stdio", "http", "sse"})
     """The kinds of MCP servers it connects to."""
+    protocol: int | None = None
+    """The protocol version in which it is to be spoken to; None where it is all one to it."""
     forwards: bool = False
     """Whether it stands before another agent: MCP servers go to that one as the client names them, and what that one
     says reaches the client even if nobody here knows it."""

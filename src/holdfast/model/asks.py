@@ -15,6 +15,8 @@ class PermissionOption(msgspec.Struct, frozen=True):
     id: str
     name: str
     kind: PermissionKind
+    more: dict[str, Any] = {}
+    """Further members, as another agent has them."""
 
 
 ALLOW_OR_REJECT = (
@@ -38,6 +40,8 @@ class Permission(msgspec.Struct, frozen=True):
     subject: str | None = None
     description: str | None = None
     """Why it is asked, where the title does not say that."""
+    meta: dict[str, Any] = {}
+    """The `_meta` of the request, where another agent asks."""
     operation: dict[str, Any] | None = None
     """What it is about, where that is no tool call: ``{"type": "command", "command": …, "cwd": …}``, or another."""
 

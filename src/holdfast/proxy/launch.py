@@ -28,6 +28,7 @@ class Launch(NamedTuple):
     """A command that starts an agent."""
 
     command: tuple[str, ...]
+    """Empty in a chain: a conductor has started the agent behind us (G10)."""
     name: str | None = None
     """The name its sessions belong to; without one, what the agent calls itself."""
     env: Mapping[str, str] | None = None
@@ -44,4 +45,6 @@ class Launch(NamedTuple):
     @property
     def base_name(self) -> str:
         """The name of the program."""
+        if not self.command:
+            return "agent"
         return os.path.splitext(os.path.basename(self.command[0]))[0]  # noqa: PTH119, PTH122

@@ -17,6 +17,7 @@ from holdfast.proxy.own_sessions import adopt, delete, own_sessions
 from holdfast.proxy.process import AgentProcess
 from holdfast.proxy.record import AgentRecord
 from holdfast.proxy.session import ProxySession
+from holdfast.proxy.successor import SUCCESSOR, SuccessorTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,14 +36,13 @@ _LOGOUT = {1: "logout", 2: "auth/logout"}
 class ProxyPort:
     """A wrapped agent: one process for each principal and set of client capabilities (G1).
 
-    Use it with ``async with``: at the end of the block the agent's processes are ended.
+    Use it with ``async with``: at the end of the block the agent's processes are ended. Without a command it is a
+    component of a chain: its agent is behind the conductor that connects to it (G10).
     """
 
     begins_entries = False  # what an agent began in one turn it may go on with in the next
 
     def __init__(self, launch: Launch) -> None:
-        if not launch.command:
-            raise UsageError("wrap which agent? As in `holdfast wrap -- gemini --acp`")
         self.launch = launch
         self.max_line = MAX_LINE_BYTES
         self._processes: dict[tuple[str, bytes], asyncio.Task[AgentProcess]] = {}
@@ -74,14 +74,17 @@ class ProxyPort:
     async def process_for(self, session: LiveSession, client: SessionClient | None) -> AgentProcess:
         """Return the process for a session that a client opens; without one, any that its principal has."""
         if client is not None:
-            return await self._process(client.principal, client.info)
+            return await self._process_of(client)
         for (principal, _), starting in self._processes.items():
             if principal == session.principal:
                 return await asyncio.shield(starting)
         return await self._process(session.principal, ClientInfo(protocol=1))
 
-    async def _process(self, principal: str, info: ClientInfo) -> AgentProcess:
-        key = _key(principal, info)
+    async def _process_of(self, client: ConnectedClient) -> AgentProcess:
+        return await self._process(client.principal, client.info, client)
+
+    async def _process(self, principal: str, info: ClientInfo, client: ConnectedClient | None = None) -> AgentProcess:
+        key = self._key(principal, info)
         starting = self._processes.get(key)
         if starting is None or (starting.done() and not _is_alive(starting)):
 
@@ -89,13 +92,19 @@ class ProxyPort:
                 if self._processes.get(key) is task:
                     del self._processes[key]
 
-            start = AgentProcess.start(self, info, lost)
+            conductor = None if self.launch.command else client
+            start = AgentProcess.start(self, info, lost, conductor)
             task = self._processes[key] = asyncio.get_running_loop().create_task(start, name="start an agent")
             starting = task
         try:
             return await asyncio.shield(starting)
         except UsageError as e:
             raise AgentRefused(InternalError.code, str(e)) from None
+
+    def _key(self, principal: str, info: ClientInfo) -> tuple[str, bytes]:
+        if not self.launch.command:
+            return principal, b""  # there is one agent behind us, whoever asks
+        return principal, msgspec.json.encode((info.protocol, info.capabilities), order="deterministic")
 
     def clients_of(self, process: AgentProcess) -> Iterator[ConnectedClient]:
         """Yield the clients that a process was started for, the latest first."""
@@ -107,8 +116,8 @@ class ProxyPort:
     async def describe(self, client: ConnectedClient) -> AgentDescription:
         """Start the agent with what the client can do, and describe it as it describes itself (G1)."""
         self._principals.add(client.principal)
-        process = await self._process(client.principal, client.info)
-        self._clients[client] = _key(client.principal, client.info)
+        process = await self._process_of(client)
+        self._clients[client] = self._key(client.principal, client.info)
         agent = process.dialect.agent
         by = {ability: "agent" if agent.can(ability) else "holdfast" for ability in _ABILITIES}
         by |= {"load": "holdfast", "resume": "holdfast", "rename": "holdfast", "archive": "holdfast"}
@@ -120,18 +129,19 @@ class ProxyPort:
             accepts=frozenset(kind for kind in ("image", "audio", "resource") if agent.can(kind)),
             auth_methods=tuple(_auth_method(method) for method in agent.auth_methods),
             mcp_kinds=_mcp_kinds(agent.version, agent.capabilities),
+            protocol=None if self.launch.command else agent.version,
             forwards=True,
             meta={**(meta if isinstance(meta, dict) else {}), BY: by},
         )
 
     async def log_in(self, method_id: str, client: ConnectedClient) -> None:
         """Log in to the agent."""
-        process = await self._process(client.principal, client.info)
+        process = await self._process_of(client)
         await process.request(*process.dialect.agent.login(method_id))
 
     async def log_out(self, client: ConnectedClient) -> None:
         """Log out of the agent."""
-        process = await self._process(client.principal, client.info)
+        process = await self._process_of(client)
         await process.request(_LOGOUT[process.dialect.agent.version], {})
 
     async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> ProxySession:
@@ -152,14 +162,14 @@ class ProxyPort:
         """List the agent's own sessions; none where several principals share its home, or it cannot tell."""
         if not self._has_home_of(client.principal):
             return ()
-        process = await self._process(client.principal, client.info)
+        process = await self._process_of(client)
         return await own_sessions(process, cwd) if process.can("list") else ()
 
     async def adopt(self, own_id: str, client: SessionClient) -> tuple[OwnSession, Sequence[Event]] | None:
         """Load a session that the agent has itself; None where it has none of this id, or nothing is in it."""
         if not self._has_home_of(client.principal):
             return None
-        process = await self._process(client.principal, client.info)
+        process = await self._process_of(client)
         return await adopt(process, own_id, client)
 
     async def deleted(self, principal: str, memory: dict[str, Any]) -> None:
@@ -178,27 +188,34 @@ class ProxyPort:
 
     async def request(self, method: str, params: Any, client: ConnectedClient) -> object:
         """Send a request to the agent as it is, but for the id of the session."""
+        if (successor := await self._successor(method, client)) is not None:
+            return await successor.deliver_request(params.get("method"), params.get("params"))
         process, theirs = await self._translated(params, client)
         return await process.request(method, theirs)
 
     async def notify(self, method: str, params: Any, client: ConnectedClient) -> None:
         """Send a notification to the agent as it is, but for the id of the session."""
+        if (successor := await self._successor(method, client)) is not None:
+            successor.deliver_notification(params.get("method"), params.get("params"))
+            return
         process, theirs = await self._translated(params, client)
         process.peer.notify(method, theirs)
+
+    async def _successor(self, method: str, client: ConnectedClient) -> SuccessorTransport | None:
+        """Return the way to the agent behind us, where the conductor delivers a message of it (G10)."""
+        if method != SUCCESSOR or self.launch.command:
+            return None
+        transport = (await self._process_of(client)).transport
+        return transport if isinstance(transport, SuccessorTransport) else None
 
     async def _translated(self, params: Any, client: ConnectedClient) -> tuple[AgentProcess, Any]:
         theirs: object = params
         session = self._sessions.get(str(theirs.get("sessionId"))) if is_object(theirs) else None
         if session is None or session.live.principal != client.principal:
-            return await self._process(client.principal, client.info), params
+            return await self._process_of(client), params
         if session.remote is None or not session.remote.alive:
             raise InvalidParams("The agent does not have this session now; prompt it first")
         return session.remote.process, {**params, "sessionId": session.remote.id}
-
-
-def _key(principal: str, info: ClientInfo) -> tuple[str, bytes]:
-    about = (info.protocol, info.capabilities)
-    return principal, msgspec.json.encode(about, order="deterministic")
 
 
 def _is_alive(starting: asyncio.Task[AgentProcess]) -> bool:

@@ -19,17 +19,22 @@ from holdfast.peer import Peer, PeerLimits, Routes
 from holdfast.proxy.handshake import initialize
 from holdfast.proxy.remote import RemoteSession
 from holdfast.proxy.requests import AgentRequests
+from holdfast.proxy.successor import SuccessorTransport
 from holdfast.transport import spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
     from holdfast.client.dialect import Dialect
+    from holdfast.engine import ConnectedClient
     from holdfast.model import ClientInfo, Update
     from holdfast.peer import DroppedLine
     from holdfast.proxy.launch import Launch
     from holdfast.proxy.port import ProxyPort
     from holdfast.transport import ProcessTransport
+
+    AgentTransport: TypeAlias = ProcessTransport | SuccessorTransport
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -42,7 +47,7 @@ MAX_EARLY_BYTES = 64 << 20
 class AgentProcess:
     """One process of a wrapped agent, and the sessions that are live in it."""
 
-    def __init__(self, port: ProxyPort, transport: ProcessTransport, launch: Launch, lost: Callable[[], None]) -> None:
+    def __init__(self, port: ProxyPort, transport: AgentTransport, launch: Launch, lost: Callable[[], None]) -> None:
         self.port = port
         self.sessions: dict[str, RemoteSession] = {}
         """The sessions that are live in it, by the agent's ids."""
@@ -53,7 +58,7 @@ class AgentProcess:
         self.dialect: Dialect
         self.answer: Update = {}
         """Its answer to `initialize`."""
-        self._transport = transport
+        self.transport = transport
         self._launch = launch
         self._tell_lost = lost
         self._opening = 0
@@ -67,19 +72,25 @@ class AgentProcess:
         self._running = asyncio.get_running_loop().create_task(self.peer.run(), name=f"agent {transport.name}")
 
     @classmethod
-    async def start(cls, port: ProxyPort, info: ClientInfo, lost: Callable[[], None]) -> AgentProcess:
-        """Start an agent for clients with these capabilities.
+    async def start(
+        cls, port: ProxyPort, info: ClientInfo, lost: Callable[[], None], conductor: ConnectedClient | None = None
+    ) -> AgentProcess:
+        """Start an agent for clients with these capabilities; one that a conductor has started is reached through it.
 
         Raises `AgentRefused` if it cannot be started, exits, is silent, or refuses `initialize`.
         """
         launch = port.launch
-        transport = await spawn(
-            *launch.command,
-            env=launch.env,
-            limit=port.max_line,
-            patience=launch.exit_seconds,
-            on_stderr=launch.on_stderr,
-        )
+        transport: AgentTransport
+        if conductor is not None:
+            transport = SuccessorTransport(conductor, port.max_line)
+        else:
+            transport = await spawn(
+                *launch.command,
+                env=launch.env,
+                limit=port.max_line,
+                patience=launch.exit_seconds,
+                on_stderr=launch.on_stderr,
+            )
         process = cls(port, transport, launch, lost)
         try:
             await process._initialize(info)
@@ -95,7 +106,7 @@ class AgentProcess:
                 self.answer = await initialize(self.peer, info)
                 self.dialect = dialect_for(answered_version(self.answer), self.answer)
         except TimeoutError:
-            transport = self._transport
+            transport = self.transport
             late = StartTimeout(transport.name, transport.stdout, transport.stderr, self._launch.start_seconds)
             raise AgentRefused(InternalError.code, str(late)) from None
         except (RemoteError, ConnectionLost) as e:
@@ -105,7 +116,7 @@ class AgentProcess:
     @property
     def alive(self) -> bool:
         """Whether it can still be spoken to."""
-        return self.death is None and not self._transport.is_ending
+        return self.death is None and not self.transport.is_ending
 
     def can(self, what: str) -> bool:
         """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``…"""  # noqa: D400, D415
@@ -187,7 +198,7 @@ class AgentProcess:
             log.info("The agent spoke of a session that is not open: %s", params.session_id[:100])
 
     def _dropped(self, line: DroppedLine) -> None:
-        self._transport.keep_output(line.head)
+        self.transport.keep_output(line.head)
         if line.was_message:
             for remote in list(self.sessions.values()):
                 remote.missed(line.head, line.reason)

@@ -107,6 +107,7 @@ class ProxySession:
 
     async def close(self) -> None:
         """Close the agent's session; one that cannot be closed stays live in the agent, and is not loaded again."""
+        self.port.closed(self)
         if self._opening is not None:
             self._opening.cancel()
         remote, self.remote = self.remote, None
@@ -188,6 +189,7 @@ class ProxySession:
             if not self._died_before(sent_at):
                 raise
             end = await self._send(turn)
+        turn.answer = {name: end[name] for name in ("usage", "_meta") if end.get(name) is not None}
         reason = end.get("stopReason")
         if reason in NORMAL_ENDS and not turn.cancelled:
             self.record.knows = turn.message_id

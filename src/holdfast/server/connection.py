@@ -153,8 +153,14 @@ class ClientConnection:
 
     def _first_routes(self) -> Routes:
         routes = Routes(fallback=_not_yet)
-        routes.request("initialize", self._initialize, _Initialize, ordered=True)
+        self._route_initialize(routes)
         return routes
+
+    def _route_initialize(self, routes: Routes) -> None:
+        method = "proxy/initialize" if self.host.in_chain else "initialize"
+        routes.request(method, self._initialize, _Initialize, ordered=True)
+        if self.host.in_chain:
+            routes.request("initialize", _not_in_a_chain)
 
     async def _initialize(self, params: _Initialize) -> object:
         version = self._negotiate(params.protocol_version)
@@ -166,11 +172,14 @@ class ClientConnection:
             if self.positions is None and (params.meta or {}).get(ASKED) is True:
                 self.positions = InMeta(self.peer)
             self.description = await self.host.port.describe(self)
+            if self.description.protocol is not None and self.description.protocol != version:
+                version = self.description.protocol
+                self.info = _client_info(version, params)
             self.scope = Scope(self.principal, self.description.name)
             self.login_needed = self.description.auth_required
             self._dialect = self._speak(version)
             routes = self._dialect.routes()
-            routes.request("initialize", self._initialize, _Initialize, ordered=True)  # some send it twice (A6)
+            self._route_initialize(routes)  # some send it twice (A6)
             self.peer.routes = routes
         return self._dialect.initialized()
 
@@ -208,6 +217,10 @@ def _client_info(version: int, params: _Initialize) -> ClientInfo:
         title=named.title,
         meta=params.meta,
     )
+
+
+async def _not_in_a_chain(_: msgspec.Raw) -> object:
+    raise InvalidRequest("A conductor is expected here, with `proxy/initialize`; or run `holdfast wrap -- COMMAND`")
 
 
 async def _not_yet(request: Request) -> object:

@@ -27,6 +27,7 @@ class Host:
         protocol: ProtocolChoice = "auto",
         limits: EngineLimits | None = None,
         shares: bool = True,
+        in_chain: bool = False,
     ) -> None:
         """Prepare to serve an agent.
 
@@ -34,6 +35,8 @@ class Host:
         can be followed here.
         """
         self.port = port
+        self.in_chain = in_chain
+        """Whether a conductor puts it before another agent, and begins with `proxy/initialize` (G10, unstable)."""
         self.versions: tuple[int] | tuple[int, int] = {"1": (1,), "2": (2,), "auto": (1, 2)}[protocol]
         self._store = store
         self._limits = limits

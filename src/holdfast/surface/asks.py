@@ -23,7 +23,9 @@ def elicitation_modes(capabilities: Update) -> frozenset[str]:
 
 def option_list(question: Permission) -> list[Update]:
     """Return the answers a permission question offers."""
-    return [{"optionId": option.id, "name": option.name, "kind": option.kind} for option in question.options]
+    return [
+        {**option.more, "optionId": option.id, "name": option.name, "kind": option.kind} for option in question.options
+    ]
 
 
 class _Outcome(msgspec.Struct, rename="camel"):
@@ -53,13 +55,24 @@ def read_answer(question: Question, result: Raw) -> Answer:
 # What a client is asked
 
 
+_OF_AN_OPTION = frozenset({"optionId", "name", "kind"})
+
+
+def read_meta(params: Update) -> Update:
+    """Return the `_meta` of a request; nothing where it has none."""
+    meta: Any = params.get("_meta")
+    return cast("Update", meta) if isinstance(meta, dict) else {}
+
+
 def read_options(options: Any) -> tuple[PermissionOption, ...]:
     """Parse the answers a permission question offers; what cannot be chosen is left out."""
     found: list[PermissionOption] = []
     for option in cast("list[Any]", options or ()):
         match option:
             case {"optionId": str(id_), "name": str(name), "kind": str(kind)}:
-                found.append(PermissionOption(id_, name, cast("Any", kind)))
+                members = cast("Update", option)
+                more = {key: value for key, value in members.items() if key not in _OF_AN_OPTION}
+                found.append(PermissionOption(id_, name, cast("Any", kind), more))
             case _:
                 pass
     return tuple(found)

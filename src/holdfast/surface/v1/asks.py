@@ -13,6 +13,7 @@ from holdfast.surface.asks import (
     permission_answer,
     read_answer,
     read_elicitation,
+    read_meta,
     read_options,
 )
 from holdfast.surface.v1.lower import lower_content, lower_members
@@ -40,7 +41,7 @@ class Questions:
         """Return the request that asks a question; None where this client cannot be asked."""
         if isinstance(question, Permission):
             params: Update = {"sessionId": session_id, "toolCall": _call(question), "options": option_list(question)}
-            return "session/request_permission", {**params, "_meta": {QUESTION: question.title}}
+            return "session/request_permission", {**params, "_meta": {**question.meta, QUESTION: question.title}}
         if question.mode in self.modes:
             return "elicitation/create", {"sessionId": session_id, **question.params}
         return None
@@ -71,7 +72,7 @@ def read_permission(params: Update) -> Permission:
     call: Any = params.get("toolCall")
     if not isinstance(call, dict):
         raise InvalidParams("toolCall must be an object")
-    meta: Any = params.get("_meta")
-    asked = cast("Update", meta).get(QUESTION) if isinstance(meta, dict) else None
+    meta = read_meta(params)
+    asked = meta.get(QUESTION)
     title = asked if isinstance(asked, str) else str(cast("Update", call).get("title") or "")
-    return Permission(title, cast("Update", call), read_options(params.get("options")))
+    return Permission(title, cast("Update", call), read_options(params.get("options")), meta=meta)

@@ -13,6 +13,7 @@ from holdfast.surface.asks import (
     permission_answer,
     read_answer,
     read_elicitation,
+    read_meta,
     read_options,
 )
 
@@ -41,6 +42,8 @@ class Questions:
             params: Update = {"sessionId": session_id, "title": question.title, "options": option_list(question)}
             if question.description is not None:
                 params["description"] = question.description
+            if question.meta:
+                params["_meta"] = question.meta
             if question.call:
                 params["subject"] = {"type": "tool_call", "toolCall": _call(question.call)}
             elif question.operation is not None:
@@ -79,5 +82,6 @@ def read_permission(params: Update) -> Permission:
         cast("Update", call) if isinstance(call, dict) else {},
         read_options(params.get("options")),
         description=description if isinstance(description, str) else None,
+        meta=read_meta(params),
         operation=None if isinstance(call, dict) else operation,
     )
