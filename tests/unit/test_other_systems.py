@@ -7,6 +7,7 @@ locks of files are in `msvcrt`, and `taskkill` kills whole trees: stand-ins do h
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import json
 import os
@@ -30,6 +31,8 @@ from holdfast.children.windows import command_line
 from holdfast.demo import agent as demo_agent
 from holdfast.errors import UsageError
 from holdfast.store.address import default_address
+from holdfast.store.sqlite import turn_file
+from holdfast.store.sqlite.files import sync_directory
 from holdfast.transport.threads import ThreadInput, ThreadOutput
 from holdfast.workspace import Files, Workspace
 from holdfast.workspace.openat2 import available
@@ -262,3 +265,27 @@ def test_an_agent_of_macos_has_its_stdout_for_itself(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["result"]["protocolVersion"] == 2
+
+
+@pytest.mark.requirement("P2")
+@pytest.mark.parametrize("knows_how", [True, False])
+def test_on_macos_what_is_durable_is_not_in_the_memory_of_the_drive(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, knows_how: bool
+) -> None:
+    asked: list[str] = []
+
+    def control(_fd: int, command: int) -> int:
+        asked.append({51: "full"}[command])
+        if not knows_how:
+            raise OSError(errno.ENOTSUP, "not supported")
+        return 0
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", control)
+    monkeypatch.setattr(os, "fsync", lambda _: asked.append("fsync"))
+    each = ["full"] if knows_how else ["full", "fsync"]
+    sync_directory(tmp_path)
+    assert asked == each
+    turn_file._sync_data(0)  # pyright: ignore[reportPrivateUsage]
+    assert asked == each * 2

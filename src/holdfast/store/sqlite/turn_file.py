@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, StoreFull
 from holdfast.format.log_records import Beginning, encode_beginning, encode_record, readable_size
-from holdfast.store.sqlite.files import PRIVATE_FILE, lock, make_directory, plain_error, sync_directory, unlock
+from holdfast.store.sqlite.files import (
+    PRIVATE_FILE,
+    lock,
+    make_directory,
+    plain_error,
+    sync_directory,
+    sync_file,
+    unlock,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +162,7 @@ class TurnFile:
                 raise StoreError(f"{UNWRITABLE}: it is closed")
             size, fd = self._size, os.dup(self._fd)
         try:
-            os.fsync(fd)
+            sync_file(fd)
         finally:
             os.close(fd)
         self._sync_name()
@@ -268,4 +276,4 @@ def _sync_data(fd: int) -> None:
     if sys.platform == "linux":
         os.fdatasync(fd)
     else:
-        os.fsync(fd)
+        sync_file(fd)
