@@ -10,7 +10,7 @@ import pytest
 from tests.support.acp import CWD, Client, Gates, Update, conversation, patiently, serving
 from tests.support.schemas import faults, invalid
 
-from holdfast import Agent, Turn
+from holdfast import Agent, Session, Turn
 from holdfast.demo import agent as demo
 from holdfast.errors import InvalidParams, UsageError
 from holdfast.model import PermissionOption
@@ -78,6 +78,40 @@ async def test_an_author_reads_what_the_client_sent_beside_the_prompt(version: i
         await client.ask("session/prompt", {"sessionId": session, "prompt": prompt, "_meta": {"editor/line": 3}})
         await client.prompt(session, "again")
     assert seen == [{"editor/line": 3}, {}]
+
+
+@VERSIONS
+async def test_an_author_reads_what_a_client_sent_when_it_introduced_itself_and_opened_the_session(
+    version: int,
+) -> None:
+    seen: list[Any] = []
+    agent = Agent("reading")
+
+    @agent.on_open
+    async def opened(session: Session) -> None:
+        seen.append(session.meta)
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        assert turn.client is not None
+        seen.append((turn.session.meta, turn.client.info.meta))
+
+    async with serving(agent) as host:
+        client = host.connect(version)
+        hello = {"protocolVersion": version, "_meta": {"editor/window": 7}}
+        await client.ask("initialize", hello if version == 1 else {**hello, "info": {"name": "e", "version": "1"}})
+        session = await client.new(_meta={"editor/tab": 1})
+        await client.prompt(session, "go")
+        other = await host.client(version)
+        await other.resume(session, _meta={"editor/tab": 2})
+        await other.prompt(session, "go")
+        assert await client.prompt(session, "go") == "end_turn"
+    assert seen == [
+        {"editor/tab": 1},
+        ({"editor/tab": 1}, {"editor/window": 7}),
+        ({"editor/tab": 2}, None),
+        ({"editor/tab": 1}, {"editor/window": 7}),
+    ]
 
 
 @VERSIONS

@@ -57,6 +57,14 @@ class Session:
         return None if self._client is None else self._client.system_prompt
 
     @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of the request by which the client that prompts has opened it; `turn.meta` has a prompt's.
+
+        What a client sent with `initialize` is in `turn.client.info.meta`. None of it is stored.
+        """
+        return (None if self._client is None else self._client.meta) or {}
+
+    @property
     def title(self) -> str | None:
         """Its title."""
         return self._live.title
