@@ -20,6 +20,7 @@ from holdfast.engine.relay.messages import (
     Dropped,
     Ended,
     Events,
+    OfPart,
     OfTurn,
     Open,
     Opened,
@@ -305,7 +306,7 @@ class FollowedSession:
 
     async def cancel_part(self, part: str) -> bool:
         """Cancel one tool call or terminal; return whether there was one."""
-        return msgspec.json.decode(await self.ask("part", part), type=bool)
+        return msgspec.json.decode(await self.ask("part", OfPart(part)), type=bool)
 
     # What comes from the owner
 

@@ -13,7 +13,7 @@ prompt     `Prompt`; ``accepted`` is notified            `Ended`, when the turn 
 end_of     `OfTurn`: a turn whose link was cut           `Ended`, or null where it is not known
 cancel     notification, `OfTurn` or null for all
 option     `SetOption`                                   the update that tells all options
-part       the id of a tool call or terminal to cancel   whether there was one
+part       `OfPart`: a tool call or terminal to cancel   whether there was one
 do         `Operation`: rename, archive, fork…           null
 status     null                                          a list of `Status`
 ========== ============================================= ==================================================
@@ -147,6 +147,12 @@ class OfTurn(msgspec.Struct, frozen=True):
     """Names a turn by the id of its prompt's message."""
 
     message_id: str
+
+
+class OfPart(msgspec.Struct, frozen=True):
+    """Names a tool call or a terminal."""
+
+    id: str
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):

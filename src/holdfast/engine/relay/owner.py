@@ -17,6 +17,7 @@ from holdfast.engine.relay.messages import (
     Ended,
     Events,
     NotHere,
+    OfPart,
     OfTurn,
     Open,
     Opened,
@@ -100,7 +101,7 @@ class OwnerLink:
             "prompt": (Prompt, self._prompt),
             "end_of": (OfTurn, self._end_of),
             "option": (SetOption, self._set_option),
-            "part": (str, self._cancel_part),
+            "part": (OfPart, self._cancel_part),
             "do": (Operation, self._do),
             "status": (type(None), self._status),
         }
@@ -237,9 +238,9 @@ class OwnerLink:
             if turn.message_id == of_turn.message_id:
                 self._session.cancel_turn(turn)
 
-    async def _cancel_part(self, part: str) -> bool:
+    async def _cancel_part(self, part: OfPart) -> bool:
         session, _ = self._opened()
-        return await session.cancel_part(part)
+        return await session.cancel_part(part.id)
 
     # The rest
 
