@@ -14,11 +14,10 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes rename_race
 
-.PHONY: demo docs test quick bench torture field fmt lock clean tmux
+.PHONY: demo docs matrix test quick bench torture field fmt lock clean tmux
 
 demo: $(VENV)/.ready
-	@$(BIN)/python examples/two_processes.py
-	@$(BIN)/python examples/killed_and_loaded.py
+	@$(BIN)/holdfast demo
 	@$(BIN)/python examples/wrapped_and_killed.py
 
 test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux
@@ -33,6 +32,10 @@ test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# The tests on every Python that is there, and with the lowest dependencies.
+matrix: $(VENV)/.ready
+	$(BIN)/python -m tests.matrix
 
 # The documentation, in a browser, built again at every change.
 docs: $(VENV)/.ready

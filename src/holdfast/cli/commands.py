@@ -19,6 +19,7 @@ COMMANDS = {
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
     "logs": ("holdfast.cli.logs:logs", "Show what went wrong in an agent, with the traceback"),
     "check": ("holdfast.cli.check:check", "Check whether an agent keeps the promises of the protocol"),
+    "demo": ("holdfast.cli.demo:demo", "See an agent killed in mid-answer, and nothing lost"),
     "completion": ("holdfast.cli.completion:completion", "Print what makes your shell complete commands"),
 }
 

@@ -1,0 +1,73 @@
+"""The tests on every Python that is there, with the newest and with the lowest dependencies: `make matrix`.
+
+    python -m tests.matrix [--python 3.12] [--lowest] [PATHS…]
+
+Each has an environment of its own in `build/matrix`. The tests are those that need no other tools (units, laws and
+contracts), unless
+paths are given. A Python that is not there is said to be missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+TESTS = ("tests/unit", "tests/laws", "tests/contract")
+
+
+def lowest() -> list[str]:
+    """Return the dependencies of the package, each in the lowest version that `pyproject.toml` allows."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [re.sub(r">=", "==", requirement) for requirement in project["dependencies"]]
+
+
+def works(python: str) -> bool:
+    """Return whether a Python can be started: a shim may stand for none."""
+    return shutil.which(python) is not None and not subprocess.run([python, "-c", ""], capture_output=True).returncode
+
+
+def run(version: str, paths: list[str], *, low: bool) -> bool:
+    """Set up an environment and run the tests in it; return whether all is well."""
+    place = ROOT / "build" / "matrix" / f"{version}{'-lowest' if low else ''}"
+    subprocess.run([f"python{version}", "-m", "venv", str(place)], check=True)
+    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
+    subprocess.run([*pip, "--editable", ".", "--group", "dev", "--group", "peers"], check=True, cwd=ROOT)
+    if low:
+        subprocess.run([*pip, *lowest()], check=True)
+    done = subprocess.run([str(place / "bin" / "pytest"), "-q", "-n", "2", "-p", "no:cacheprovider", *paths], cwd=ROOT)
+    return done.returncode == 0
+
+
+def main() -> int:
+    """Run what the command line says; return 0 if all is well wherever there is a Python."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="append", choices=PYTHONS, help="only this one; may be given several times")
+    parser.add_argument("--lowest", action="store_true", help="only with the lowest dependencies, on the oldest Python")
+    parser.add_argument("paths", nargs="*")
+    chosen = parser.parse_args()
+    versions = chosen.python or ([PYTHONS[0]] if chosen.lowest else list(PYTHONS))
+    runs = [(version, chosen.lowest) for version in versions] + (
+        [] if chosen.lowest or chosen.python else [(PYTHONS[0], True)]
+    )
+    results: dict[str, str] = {}
+    for version, low in runs:
+        name = f"Python {version}{', lowest dependencies' if low else ''}"
+        print(f"\n{name}", flush=True)
+        if not works(f"python{version}"):
+            results[name] = "not installed here"
+            continue
+        results[name] = "well" if run(version, chosen.paths or list(TESTS), low=low) else "FAILED"
+    print("\n" + "\n".join(f"{name}: {result}" for name, result in results.items()))
+    return 1 if "FAILED" in results.values() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
