@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -86,15 +87,23 @@ def test_letters_that_a_terminal_does_not_have_are_no_reason_to_fail(place: Path
 
 
 def stopped(process: subprocess.Popen[bytes]) -> bytes:
-    """Interrupt a process until it ends: right before it begins to wait for an answer, Python hears nothing."""
+    """Interrupt a process until it says that it stops; return what it says.
+
+    Right before it begins to wait for an answer, Python hears nothing; and once it stops, it dies of another signal.
+    """
+    assert process.stderr is not None
+    said, errors = b"", process.stderr.fileno()
     for _ in range(100):
         process.send_signal(signal.SIGINT)
-        try:
-            return process.communicate(timeout=0.5)[1]
-        except subprocess.TimeoutExpired:
-            continue
+        while select.select([errors], [], [], 1.0)[0]:
+            said += (some := os.read(errors, 1_000))
+            if not some:
+                process.wait(60)
+                return said
+            if b"Stopped." in said:
+                process.wait(60)
     process.kill()
-    pytest.fail("it did not stop")
+    pytest.fail(f"it did not stop: {said!r}")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
