@@ -167,6 +167,25 @@ async def test_a_node_that_was_fenced_is_another_node_from_then_on_and_its_old_c
             await store.save(claims[2], Changes(title="stale"))
 
 
+async def test_a_node_that_is_fenced_while_more_waits_to_be_written_goes_on_as_another(place: Place) -> None:
+    async with place.open() as store:
+        claims = [await new(store) for _ in range(2)]
+        logs = [await store.begin(claim, prompt("q"), NOTHING) for claim in claims]
+        async with rival(place) as taker:
+            await taker.do("DELETE FROM holdfast.node")
+            flying = await taker.blocks(keep(logs[0], message("stale")))
+            waiting = asyncio.ensure_future(keep(logs[1], message("stale too")))
+            await asyncio.sleep(0.05)
+            await taker.commit()
+        for refused in (flying, waiting):
+            with pytest.raises(StoreError):
+                await asyncio.wait_for(refused, PATIENCE)
+        again = (await store.claim(claims[0].session)).claim
+        await store.seal(again, [], NOTHING, messages=0)
+        log = await store.begin(again, prompt("q"), NOTHING)
+        await asyncio.wait_for(keep(log, message("kept")), PATIENCE)
+
+
 async def test_a_taker_may_die_between_fencing_and_claiming(place: Place) -> None:
     async with place.open() as old:
         claim = await new(old)

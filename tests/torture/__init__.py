@@ -9,6 +9,7 @@
 | `python -m tests.torture.every_write` | every call | an engine is killed at each call that changes a disk |
 | `python -m tests.torture.power_loss` | 20,000 losses | power is lost while a store is used |
 | `python -m tests.torture.eight_processes` | 60 seconds | eight processes use one store, some are killed |
+| `python -m tests.torture.three_nodes` | 600 seconds | three nodes on one PostgreSQL, killed, stopped, cut off |
 | `python -m tests.torture.rename_race` | 100,000 tries each | what is opened is swapped meanwhile |
 
 Each tells how far it has come on stderr, says in one last line how much it tried, what came of it and from which seed,

@@ -120,10 +120,11 @@ class Database:
         return database
 
     async def _open(self) -> None:
-        try:  # whoever names a wrong address should not wait to hear of it
+        try:
+            await (await self.connect()).close()  # whoever names a wrong address should not wait to hear of it
             self._pool = await asyncpg.create_pool(
                 self.address.dsn,
-                min_size=1,
+                min_size=0,
                 max_size=CONNECTIONS,
                 max_inactive_connection_lifetime=60,
                 reset=_as_it_is,

@@ -164,17 +164,22 @@ class Flushes:
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
-            self._flying = rows = self._next_rows()
-            try:
-                await self._flush(rows)
-            except StoreError as e:
-                await self._flush_alone(rows, e)
-            except BaseException:
-                for row in rows:
-                    row.end(StoreError("The session store is closed"))
-                raise
-            finally:
-                self._flying = []
+            self._wake.clear()
+            while self._queue:
+                await self._flush_next()
+
+    async def _flush_next(self) -> None:
+        self._flying = rows = self._next_rows()
+        try:
+            await self._flush(rows)
+        except StoreError as e:
+            await self._flush_alone(rows, e)
+        except BaseException:
+            for row in rows:
+                row.end(StoreError("The session store is closed"))
+            raise
+        finally:
+            self._flying = []
 
     def _next_rows(self) -> list[_Row]:
         """Take what waits: all of it that fits, of one node."""
@@ -186,8 +191,6 @@ class Flushes:
                 del self._queue[log]
                 size += log.waiting_bytes
                 rows.append(log.take())
-        if not self._queue:
-            self._wake.clear()
         return rows
 
     async def _flush(self, rows: list[_Row]) -> None:

@@ -267,7 +267,7 @@ WHERE principal = $1 AND ($2::text[] IS NULL OR agent = ANY($2)) AND name = ANY(
 
 -- name: old_sessions
 SELECT session.id FROM holdfast.session LEFT JOIN holdfast.node ON node.id = session.node
-WHERE updated_at < $1 AND coalesce(node.expires_at < clock_timestamp(), true) ORDER BY updated_at;
+WHERE updated_at + 0 < $1 AND coalesce(node.expires_at < clock_timestamp(), true) ORDER BY updated_at + 0;
 
 
 -- Claims
@@ -325,8 +325,13 @@ said AS (
 ), kept AS (
     INSERT INTO holdfast.turn_log (session, turn, seq, lines)
     SELECT said.session, said.turn, said.seq, said.lines
-    FROM me, said JOIN holdfast.session ON session.n = said.session AND session.epoch = said.epoch
-    WHERE session.turn = said.turn AND session.unsealed AND session.node = me.id
+    FROM me, said CROSS JOIN LATERAL (
+        -- Each session is looked up by its number: whoever goes through all sessions of a node is slow with many.
+        SELECT FROM holdfast.session
+        WHERE session.n = said.session AND session.epoch = said.epoch AND session.turn = said.turn AND session.unsealed
+          AND session.node + 0 = me.id
+        LIMIT 1
+    ) AS held
     ON CONFLICT (session, turn, seq) DO UPDATE SET lines = EXCLUDED.lines
     RETURNING session
 )

@@ -1,0 +1,63 @@
+"""How the database does what is asked often: by the right index, however many sessions there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.postgres import run_sql
+from tests.support.stores import NOTHING, new, prompt
+
+if TYPE_CHECKING:
+    from tests.support.stores import Place
+
+
+async def test_a_flush_looks_up_its_own_sessions_and_no_others(in_postgres: Place) -> None:
+    from holdfast.store.postgres.database import queries
+
+    async with in_postgres.open() as store:
+        claims = [await new(store) for _ in range(300)]
+        for claim in claims[:3]:
+            await store.begin(claim, prompt("q"), NOTHING)
+        ((node,),) = await run_sql(in_postgres.path, "SELECT id FROM holdfast.node")
+        statement = queries()["flush"]
+        for name, value in (
+            ("$1", str(node)), ("$2::", "'{1,2,3}'::"), ("$3::", "'{1,1,1}'::"), ("$4::", "'{1,1,1}'::"),
+            ("$5::", "'{1,1,1}'::"), ("$6::", "'{x,x,x}'::"),
+        ):  # fmt: skip
+            statement = statement.replace(name, value)
+        for prepare in ("SELECT 1", "ANALYZE"):
+            rows = await run_sql(in_postgres.path, prepare, f"EXPLAIN (ANALYZE, TIMING OFF) {statement}")
+            plan = "\n".join(row[0] for row in rows)
+            assert "session_of_node" not in plan and "Seq Scan on session" not in plan, plan
+            assert "Index Scan using session_pkey" in plan, plan
+            await run_sql(in_postgres.path, "DELETE FROM holdfast.turn_log WHERE seq > 0")
+
+
+MANY = """
+INSERT INTO holdfast.session (id, scope, cwd, additional, created_at, updated_at, listed, archived, messages, state)
+SELECT 's' || n, 1 + n % 2, to_jsonb('/d' || n % 100)::text, '[]', n, n, true, false, 1, '{}'
+FROM generate_series(1, 20000) AS n
+"""
+
+
+async def test_a_page_is_a_walk_along_the_sessions_of_its_own_scope(in_postgres: Place) -> None:
+    from holdfast.store.postgres.database import queries
+
+    async with in_postgres.open() as store:
+        await new(store)
+    await run_sql(
+        in_postgres.path,
+        MANY,
+        "INSERT INTO holdfast.scope (principal, agent) VALUES ('other', '')",
+        "ANALYZE",
+    )
+    last = 1 << 62
+    for name, index in (("list_in_scope", "session_in_scope"), ("list_in_directory", "session_in_directory")):
+        statement = queries()[name]
+        for placeholder, value in (
+            ("$1", "'other'"), ("$2::text[]", "NULL::text[]"), ("ANY($2)", "ANY(NULL::text[])"), ("$3::", "'{f}'::"),
+            ("$4", str(last)), ("$5", str(last)), ("$6", "51"), ("$7", "'\"/d7\"'"),
+        ):  # fmt: skip
+            statement = statement.replace(placeholder, value)
+        plan = "\n".join(row[0] for row in await run_sql(in_postgres.path, f"EXPLAIN {statement}"))
+        assert index in plan and "Seq Scan on session" not in plan and "session_by_age" not in plan, plan
