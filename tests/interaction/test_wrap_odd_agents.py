@@ -41,6 +41,7 @@ EITHER = (
 """Habits that agents of either version have."""
 
 VERSION_1 = (
+    ("replays behind resume",),
     ("no resume", "replays late"),
     ("no resume", "melts users"),
     ("no resume", "no message ids"),

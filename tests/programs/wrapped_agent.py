@@ -272,6 +272,7 @@ class WrappedAgent:
             return
         if "replays nothing" not in HABITS:
             self.replay(conversation)
+        self.update("available_commands_update", availableCommands=[{"name": "plan", "description": "Plan"}])
         self.at = conversation
         self.answer(id_, self.options(conversation))
 
@@ -288,6 +289,9 @@ class WrappedAgent:
         if V2:
             self.update("state_update", state="idle")
         self.answer(id_, self.options(conversation))
+        if "replays behind resume" in HABITS:
+            time.sleep(0.02)
+            self.replay(conversation)
 
     def session_fork(self, id_: object, params: Message) -> None:
         parent = self.live.get(params["sessionId"]) or Conversation.open(params["sessionId"])

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from holdfast.diagnostics.wire_record import WireRecord
 
 
+EXIT_SECONDS = 0.4
+"""When the client is gone the agent has so long to exit, and as long again once it is asked to: see A11."""
+
+
 def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
     """Serve until the client is gone."""
     command = tuple(arguments.command)
@@ -38,6 +42,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
         lost_context=arguments.on_lost_context,
         on_frame=record and record.between("holdfast", "agent"),
         on_stderr=show_stderr,
+        exit_seconds=EXIT_SECONDS,
     )
     on_frame = record and record.between("holdfast", "client")
     gc.freeze()

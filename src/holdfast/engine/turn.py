@@ -256,7 +256,7 @@ class LiveTurn:
         self.session.give_up_asks()
         end = await self._seal(registry, end)
         reason = "error" if end.reason == "interrupted" else end.reason  # no version has another word for it
-        idle = self.session.state_update("idle", stopReason=reason, **self.answer)
+        idle = self.session.state_update("idle", stopReason=reason, **end.more)
         if end.error is not None:
             idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
         self.session.announce(idle)
@@ -320,7 +320,7 @@ class LiveTurn:
         if failure is not None:
             self.refusal = failure if isinstance(failure, RequestError) else None
             return TurnEnd("error", self.context.run(_explain, failure))
-        return TurnEnd(task.result() or "end_turn")
+        return TurnEnd(task.result() or "end_turn", more=self.answer)
 
     async def _seal(self, registry: Registry, end: TurnEnd) -> TurnEnd:
         """Seal the turn, before anyone hears of its end (P2)."""

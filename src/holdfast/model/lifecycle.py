@@ -7,7 +7,7 @@ is not in the table is a mistake in the engine.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -53,3 +53,5 @@ class TurnEnd(msgspec.Struct, frozen=True, omit_defaults=True):
 
     reason: StopReason
     error: str | None = None
+    more: dict[str, Any] = {}
+    """Further members of what the client that prompted is told, as `usage` and `_meta`."""

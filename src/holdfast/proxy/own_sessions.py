@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client.listed_session import read_session_page
 from holdfast.errors import AgentRefused, AuthRequired, RemoteError
-from holdfast.model import OwnSession
+from holdfast.model import Fold, OwnSession
 from holdfast.proxy.process import as_object
 from holdfast.proxy.record import AgentRecord
-from holdfast.proxy.restore import load, roots_for
+from holdfast.proxy.restore import TOLD_AGAIN, load, roots_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,8 @@ async def adopt(process: AgentProcess, own_id: str, client: SessionClient) -> tu
         if e.code == AuthRequired.code or not process.alive:
             raise
         return None
-    events = [event for event in back.replayed or () if event.kind != "config_option_update"]
+    events = [event for event in back.replayed or () if event.rule.fold is not Fold.STATE]
+    back.remote.tell([event for event in back.replayed or () if event.kind in TOLD_AGAIN])
     if not any(event.key for event in events):
         process.forget(back.remote)  # agents exist that load what they do not have
         return None

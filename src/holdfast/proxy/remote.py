@@ -33,6 +33,9 @@ QUIET_SECONDS = 0.5
 REPLAY_SECONDS = 10.0
 """…or after so long: what comes then may be a turn that is running."""
 
+UNASKED_SECONDS = 0.1
+"""An agent that replays though nobody has asked for it begins so soon after its answer."""
+
 CANCEL_SECONDS = 4.0
 """An agent that was asked to stop is waited for so long; then its turn ends without it (G8)."""
 
@@ -163,6 +166,16 @@ class RemoteSession:
         """Put aside what is said from now on: it is the past."""
         self._replayed = []
         self._heard_at = self._loop.time()
+
+    async def quiet_if_replaying(self) -> None:
+        """Wait until a replay that nobody asked for is over, if there is one: agents exist that replay on a resume."""
+        if not self._has_replayed():
+            await asyncio.sleep(UNASKED_SECONDS)
+        if self._has_replayed():
+            await self.quiet()
+
+    def _has_replayed(self) -> bool:
+        return any(event.key for event in self._replayed or ())
 
     async def quiet(self) -> None:
         """Wait until a replay that may go on after its answer is over: nothing came for a while (G4)."""

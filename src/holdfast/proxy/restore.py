@@ -32,6 +32,10 @@ SURE_ID_LENGTH = 16
 """An id that is shorter may be a counter, and name another session by now: a resume of it proves nothing."""
 
 
+TOLD_AGAIN = frozenset({"available_commands_update", "usage_update"})
+"""What of a replay is news: what the agent can do now, and how full its context is."""
+
+
 class Lost(NamedTuple):
     """What the agent's session does not know of our history, and why."""
 
@@ -154,6 +158,8 @@ async def _resume(process: AgentProcess, agent_id: str, method: str, params: Upd
     remote = process.register(agent_id)  # agents exist that replay on a resume
     try:
         answer = as_object(await process.request(method, params))
+        if process.dialect.agent.version == 1:
+            await remote.quiet_if_replaying()
     except BaseException:
         process.forget(remote)
         raise
@@ -266,6 +272,9 @@ async def _take_over(session: ProxySession, remote: RemoteSession, answer: Updat
             session.options_told(update, by_default=True)
         else:
             session.live.emit_update(update)
+    for event in replayed:
+        if event.kind in TOLD_AGAIN:
+            session.take(event)
     for option in session.options:
         value = wanted.get(option.id)
         if value is not None and value != session.values.get(option.id) and option.accepts(value):

@@ -113,4 +113,4 @@ class Version1(Dialect):
             end = await turn.wait_for_end()
         if end.reason in ("error", "interrupted"):
             raise turn.refusal or InternalError(end.error or "The turn failed")
-        return {**turn.answer, "stopReason": end.reason if end.reason in STOP_REASONS else "end_turn"}
+        return {**end.more, "stopReason": end.reason if end.reason in STOP_REASONS else "end_turn"}

@@ -269,7 +269,9 @@ class FollowedSession:
             return
         if end is not None:
             refusal = None if end.refusal is None else error_from(end.refusal, self.id)
-            self._end(turn, TurnEnd(end.reason, end.error), refusal if isinstance(refusal, RequestError) else None)
+            self._end(
+                turn, TurnEnd(end.reason, end.error, end.more), refusal if isinstance(refusal, RequestError) else None
+            )
 
     def ask_for_turns(self, reason: str) -> None:
         """Find out what became of the turns whose link was cut; one that the owner does not know was interrupted."""

@@ -161,6 +161,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: StopReason
     error: str | None = None
     refusal: tuple[int, str, Any] | None = None
+    more: dict[str, Any] = {}
 
 
 class SetOption(msgspec.Struct, frozen=True):

@@ -429,4 +429,5 @@ def name_of(info: ClientInfo) -> str:
 
 def _end_of(turn: LiveTurn) -> Ended:
     end, refusal = turn.ended.result(), turn.refusal
-    return Ended(end.reason, end.error, None if refusal is None else (refusal.code, refusal.message, refusal.data))
+    said = None if refusal is None else (refusal.code, refusal.message, refusal.data)
+    return Ended(end.reason, end.error, said, end.more)
