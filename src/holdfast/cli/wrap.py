@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.diagnostics.wire_record import WireRecord
 
 
-EXIT_SECONDS = 0.4
+EXIT_SECONDS = 0.25
 """When the client is gone the agent has so long to exit, and as long again once it is asked to: see A11."""
 
 

@@ -114,8 +114,8 @@ class ProxySession:
         if remote is None or not remote.alive:
             return
         remote.belong_to(None)
-        if not remote.process.can("close"):
-            return
+        if remote.busy or not remote.process.can("close"):
+            return  # one that does not stop would not answer either
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await remote.process.request("session/close", {"sessionId": remote.id})
