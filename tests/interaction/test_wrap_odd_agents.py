@@ -42,6 +42,8 @@ EITHER = (
 
 VERSION_1 = (
     ("replays behind resume",),
+    ("echoes",),
+    ("echoes", "no load", "no resume", "no resources"),
     ("no resume", "replays late"),
     ("no resume", "melts users"),
     ("no resume", "no message ids"),
@@ -125,7 +127,23 @@ async def test_what_was_seen_is_loaded_and_what_was_told_is_known(
         assert len(again) == len(loaded) + 2
 
 
+TORN = [
+    (1, ()),
+    (2, ()),
+    (1, ("no resume",)),
+    (1, ("no resume", "replays late")),
+    (1, ("no resume", "replays no users")),
+    (1, ("no load", "no resume", "no resources")),
+    (2, ("replays on resume",)),
+    (1, ("knows all ids", "keeps nothing")),
+    (2, ("keeps nothing",)),
+    (1, ("loses prompts",)),
+    (2, ("counts",)),
+]
+
+
 @pytest.mark.requirement("G5", "G8", "P1", "P3")
+@pytest.mark.parametrize("agent", TORN, ids=id_of)
 async def test_what_was_seen_of_a_torn_answer_is_loaded_and_told_again(
     tmp_path: Path, agent: tuple[int, tuple[str, ...]]
 ) -> None:

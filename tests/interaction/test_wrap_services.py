@@ -375,6 +375,19 @@ async def test_cancel_ends_a_turn_whatever_the_agent_does(
         assert wrapped.starts == (2 if "ignores cancel" in others else 1)
 
 
+@pytest.mark.requirement("G3", "C5")
+async def test_one_tool_call_can_be_cancelled_by_itself(tmp_path: Path) -> None:
+    async with wrapping(tmp_path, "v2") as wrapped:
+        client = await wrapped.client(2)
+        session = await client.new(str(tmp_path))
+        client.begin_prompt(session, "cancellable")
+        await client.until(lambda: client.updates("tool_call_update"))
+        key = client.updates("tool_call_update")[0]["toolCallId"]
+        await client.ask("tool_call/cancel", {"sessionId": session, "toolCallId": key})
+        await client.until(lambda: "end_turn" in client.states())
+        assert client.updates("tool_call_update")[-1]["status"] == "cancelled"
+
+
 @pytest.mark.requirement("G8")
 async def test_prompts_wait_until_the_one_before_has_ended(tmp_path: Path) -> None:
     async with wrapping(tmp_path) as wrapped:

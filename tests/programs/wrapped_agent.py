@@ -361,6 +361,9 @@ class WrappedAgent:
             self.answer(id_, {"messageId": key})
         self.answering = ""
         own = params["prompt"][-1].get("text", "")
+        if "echoes" in HABITS:
+            for word in re.findall(r"\S+\s*", own):
+                self.chunk("user_message_chunk", word, None)
         if "joins blocks" in HABITS:  # as Gemini does: what is attached is mentioned, and all is one text
             mentions = [block.get("text") or f"@{block['resource']['uri']}" for block in params["prompt"]]
             own = "".join(mentions).splitlines()[-1]
@@ -444,6 +447,12 @@ class WrappedAgent:
             case "batch":
                 sys.stdout.write('[{"jsonrpc":"2.0","method":"session/update","params":{}}]\n')
                 self.say("sent")
+            case "cancellable":
+                key = self.update_call("Dig", status="in_progress", capabilities={"cancel": {}})
+                while (message := self.read()) is not None and message.get("method") != "tool_call/cancel":
+                    pass
+                self.answer((message or {}).get("id"), {})
+                self.update("tool_call_update", toolCallId=key, status="cancelled", capabilities=None)
             case "wait":
                 self.say("waiting ")
                 return self.wait()

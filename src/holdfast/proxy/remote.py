@@ -64,7 +64,7 @@ class RemoteSession:
         self._heard_at = 0.0
         self._prompt: asyncio.Task[Update] | None = None
         self._idle: asyncio.Future[Update] | None = None  # what a version 2 agent says at the end of a turn
-        self._prompted = ""  # what a version 2 agent will repeat as the user's message…
+        self._prompted = ""  # what the agent may repeat as the user's message…
         self._repeated: str | None = None  # …and the id under which it has
         self._loop = asyncio.get_running_loop()
 
@@ -121,8 +121,8 @@ class RemoteSession:
             self._waiting_bytes += len(event.body)
 
     def _is_repetition(self, event: Event) -> bool:
-        """Return whether a version 2 agent repeats the prompt under an id of its own: the session has it already."""
-        if not self.busy or self.lifting.answer_ends or self._replayed is not None:
+        """Return whether an agent repeats the prompt under an id of its own: the session has it already."""
+        if not self.busy or self._replayed is not None:
             return False
         if self._repeated is None and normal(_text_of(event)) in self._prompted:
             self._repeated = event.key

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentRefused, InternalError, RequestCancelled, RequestError, TurnOver
 from holdfast.model import new_id
+from holdfast.model.events import is_object
 from holdfast.model.kinds import LOST_CONTEXT
 from holdfast.proxy.options import options_from
 from holdfast.proxy.process import as_object
@@ -21,7 +22,7 @@ from holdfast.proxy.restore import bring_back
 from holdfast.proxy.seeding import seed_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from holdfast.engine import LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.model import Event, Option, OptionValue, StopReason, Update
@@ -39,6 +40,9 @@ STUCK_SECONDS = 10.0
 
 UNNOTICED_SECONDS = 1.0
 """The death of an agent is noticed within so many seconds: one that was silent until then never got the prompt."""
+
+CANCELS = {"tool_call_update": "tool_call/cancel", "terminal_update": "terminal/cancel"}
+"""By kind of update, the request that cancels what it is about."""
 
 NORMAL_ENDS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal"})
 """How a turn ends whose answer the agent knows to its end."""
@@ -242,10 +246,24 @@ class ProxySession:
                 return
             if event.kind == "session_info_update" and self._keeps_title(event):
                 return
+            if event.kind in CANCELS and b'"capabilities"' in event.body:
+                self._offer_cancel(event)
         try:
             self.live.emit(event)
         except TurnOver:
             log.info("The agent spoke in a session that has left memory; that is left out: %s", event.kind)
+
+    def _offer_cancel(self, event: Event) -> None:
+        """Let a client cancel one tool call or terminal by itself, where the agent says that this can be done."""
+        turn, remote, method = self.live.turn, self.remote, CANCELS[event.kind]
+        capabilities: object = event.update().get("capabilities")
+        if turn is None or remote is None:
+            return
+        if not is_object(capabilities) or capabilities.get("cancel") is None:
+            turn.cancels.pop(event.key, None)
+            return
+        params = {"sessionId": remote.id, event.rule.key: event.key}
+        turn.cancels[event.key] = lambda: self.live.start(_quietly(remote.process.request(method, params)))
 
     @property
     def congested(self) -> bool:
@@ -316,6 +334,14 @@ class ProxySession:
         if self._last_client in attached:
             return self._last_client
         return attached[0] if attached else None
+
+
+async def _quietly(asking: Awaitable[object]) -> None:
+    """Ask for something whose end is seen elsewhere."""
+    try:
+        await asking
+    except RequestError as e:
+        log.info("The agent did not cancel what it was asked to: %s", e)
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:
