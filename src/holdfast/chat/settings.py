@@ -86,12 +86,13 @@ def chat_settings(
     inspection: Inspection = NO_INSPECTION,
     prints: bool = False,
     bare: bool = False,
+    token_file: str | None = None,
 ) -> tuple[ChatSettings, str]:
     """Return the settings that a command line means, and what the user should be told about them.
 
     An agent of ours runs in a process of its own, as it does for an editor: whatever it prints, and however it ends,
-    the chat goes on. Any other is wrapped, so that its sessions hold too, unless `bare`. Raises `UsageError` where
-    there is no such agent.
+    the chat goes on. Any other is wrapped, so that its sessions hold too, unless `bare`; one on a server is reached
+    through `holdfast connect`. Raises `UsageError` where there is no such agent.
     """
     remark = ""
     watched: Path | None = None
@@ -108,6 +109,10 @@ def chat_settings(
     else:
         if agent is None:
             agent, remark = default_agent()
+        if agent.startswith(("http://", "https://", "ws://", "wss://")):
+            token = ("--token-file", token_file) if token_file is not None else ()
+            connect = (sys.executable, "-m", "holdfast", "connect", agent, *token)
+            return ChatSettings(connect, (*token, agent), cwd, newest, resume, permissions, protocol), remark
         if agent not in BUILT_IN and not Path(agent.partition(":")[0]).exists() and not Path(agent).exists():
             raise UsageError(
                 f"there is no file {agent}; any other agent is given by its command: holdfast chat -- {agent}"

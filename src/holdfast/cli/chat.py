@@ -23,6 +23,7 @@ command, behind `--`; it is wrapped, so that its sessions are kept as ours are:
   holdfast chat weather.py
   holdfast chat -- gemini --acp
   holdfast chat --continue -- gemini --acp
+  holdfast chat https://agents.example.org/acp
   holdfast chat weather.py --continue
   echo "How warm is it?" | holdfast chat weather.py --print
 
@@ -80,6 +81,7 @@ again, in the same session, whenever you save it; `--wire` shows every message.
     help="For `code`: an environment variable that commands may see; may be given several times "
     "(default: $HOLDFAST_PASS_ENV).",
 )
+@click.option("--token-file", type=click.Path(exists=True, dir_okay=False), help="For a URL: a file with the token.")
 @click.option("--store", "place", metavar="FILE", help="Where sessions are kept, as for `holdfast run` and `wrap`.")
 @click.option("--bare", is_flag=True, help="Talk to the command behind `--` itself, not through `holdfast wrap`.")
 @click.option(
@@ -127,6 +129,7 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         ),
         prints=bool(options["prints"]),
         bare=bool(options["bare"]),
+        token_file=cast("str | None", options["token_file"]),
     )
     prompt = cast("str | None", options["prompt"])
     return run_chat(settings, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))

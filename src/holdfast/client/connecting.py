@@ -34,6 +34,9 @@ EXIT_SECONDS = 2.0
 START_SECONDS = 30.0
 """An agent has so many seconds to answer `initialize`, unless `connect` is told otherwise."""
 
+REMOTE = ("http://", "https://", "ws://", "wss://")
+"""What the address of a server begins with."""
+
 MAX_LINE_BYTES = 64 << 20
 """The longest message taken from an agent, unless `connect` is told otherwise. Our own agents send none over 16 MiB."""
 
@@ -59,11 +62,14 @@ async def connect(
     max_line_bytes: int = MAX_LINE_BYTES,
     stderr: Callable[[bytes], object] | None = None,
     store: str | Path = ":memory:",
+    token: str | None = None,
+    over: Literal["websocket", "http"] = "websocket",
 ) -> AsyncGenerator[Connection]:
     """Start an agent and talk to it; when the block is left, the agent and all its processes are ended.
 
     Args:
-        command: the agent's command and its arguments, or an `Agent` of this process.
+        command: the agent's command and its arguments, an `Agent` of this process, or the URL of a server, as
+            ``https://host/acp``.
         cwd: the directory of its process.
         env: added to our environment for its process.
         protocol: the version to speak; "auto" is 2 if the agent can, else 1.
@@ -84,6 +90,8 @@ async def connect(
         max_line_bytes: a longer message is not read; whoever it concerns gets `MessageLost`.
         stderr: is called with what the process writes to stderr, of which the last is kept for errors anyway.
         store: where an `Agent` of this process keeps its sessions.
+        token: for a server, the token that lets us in.
+        over: for a server, what to reach it by.
 
     Raises:
         UsageError: the command cannot be started.
@@ -93,7 +101,7 @@ async def connect(
 
     """
     services = Services(permissions, questions, files, terminals, on_request, on_notification, on_complete)
-    link = await _open(command, cwd, env, stderr, str(store), max_line_bytes)
+    link = await _open(command, cwd, env, stderr, str(store), max_line_bytes, token, over)
     peer = Peer(link.transport, Routes(), limits=LIMITS, answers_noise=False)
     agent: AgentLink | None = None
 
@@ -140,6 +148,8 @@ async def _open(
     stderr: Callable[[bytes], object] | None,
     store: str,
     max_line_bytes: int,
+    token: str | None,
+    over: Literal["websocket", "http"],
 ) -> _AgentLink:
     if not command:
         raise UsageError('connect to what? As in `connect("gemini", "--acp")`, or `connect(agent)`')
@@ -148,6 +158,9 @@ async def _open(
 
         transport, finish = serve_in_process(command[0], store, max_line_bytes)
         return _AgentLink(transport, None, finish)
+    if len(command) == 1 and str(command[0]).startswith(REMOTE):
+        transport = await _connect_to_server(str(command[0]), token, over, max_line_bytes)
+        return _AgentLink(transport, None, _nothing_to_finish)
     from holdfast.transport import spawn  # noqa: PLC0415
 
     arguments = [os.fspath(cast("str | Path", argument)) for argument in command]
@@ -166,6 +179,19 @@ async def _open(
             e.add_note("Give the words of a command one by one, as in `connect(*shlex.split(command))`")
         raise
     return _AgentLink(process, process, _nothing_to_finish)
+
+
+async def _connect_to_server(
+    url: str, token: str | None, over: Literal["websocket", "http"], max_line_bytes: int
+) -> Transport:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    if over == "http":
+        from holdfast.client.http_transport import HttpClientTransport  # noqa: PLC0415  (few are remote)
+
+        return HttpClientTransport(url, headers=headers, limit=max_line_bytes)
+    from holdfast.transport.websocket_client import connect_websocket  # noqa: PLC0415
+
+    return await connect_websocket(url, headers=headers, limit=max_line_bytes)
 
 
 async def _nothing_to_finish() -> None: ...

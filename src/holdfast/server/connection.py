@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import AuthRequired, InvalidRequest, SessionNotFound, UnsupportedVersion
 from holdfast.model import LOCAL, AgentDescription, ClientInfo, Scope
 from holdfast.peer import Peer, Routes
-from holdfast.server.positions import ASKED, InMeta
+from holdfast.server.positions import ASKED, PROCESS, InMeta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,7 +181,10 @@ class ClientConnection:
             routes = self._dialect.routes()
             self._route_initialize(routes)  # some send it twice (A6)
             self.peer.routes = routes
-        return self._dialect.initialized()
+        answer = self._dialect.initialized()
+        if isinstance(self.positions, InMeta):
+            answer["_meta"] = {**(answer.get("_meta") or {}), PROCESS: self.host.process}
+        return answer
 
     def _negotiate(self, asked: int) -> int:
         """Choose the highest version that both sides speak (A7, A8)."""

@@ -60,7 +60,7 @@ class Dialect(ABC):
     # What a version adds
 
     @abstractmethod
-    def initialized(self) -> object:
+    def initialized(self) -> Update:
         """Answer `initialize`."""
 
     @abstractmethod

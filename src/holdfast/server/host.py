@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.server.repeats import Repeats
@@ -43,6 +44,8 @@ class Host:
         self._shares = shares
         self.client_name: str | None = None
         """What people call the client that connected last."""
+        self.process = os.urandom(8).hex()
+        """Names this host as long as it lives: a client that was cut off learns whether it is still the same."""
         self.repeats = Repeats()
         """Prompts that clients may send again."""
         self._engine: Engine | None = None

@@ -26,6 +26,9 @@ AT = "holdfast/at"
 FROM = "holdfast/from"
 """In `_meta` of `session/resume`: show again what happened from this position on, with the event that has it."""
 
+PROCESS = "holdfast/process"
+"""In `_meta` of the answer to `initialize`: another one after the server was started anew."""
+
 REPLAY_FROM = "_holdfast/from"
 """The type of `replayFrom` that means the same in version 2; its `position` is the position."""
 

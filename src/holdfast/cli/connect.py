@@ -1,0 +1,89 @@
+"""`holdfast connect`: a remote agent on stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from holdfast.transport import Transport
+
+HELP = """Use a remote agent in any editor: this is the command to put into the editor's settings.
+
+URL is what `holdfast serve` prints. The connection may be cut, and the server started again: the editor sees a pause.
+
+\b
+  holdfast connect http://127.0.0.1:8180/acp
+  holdfast connect https://agents.example.org/acp --token-file ~/.config/holdfast/token
+  holdfast connect https://… --map /home/ada/project=/srv/project
+
+Without --token-file the token is in $HOLDFAST_TOKEN; a server on this machine that is yours needs none. With --map,
+paths have one name here and another one there: the project has to be in both places.
+"""
+
+
+@click.command("connect", help=HELP)
+@click.argument("url")
+@click.option(
+    "--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file that holds the token."
+)
+@click.option("--map", "maps", metavar="LOCAL=REMOTE", multiple=True, help="A directory here, and its name there.")
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The certificate of the authority that signed the server's.",
+)
+@click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"]))
+def connect(url: str, token_file: Path | None, maps: tuple[str, ...], ca: str | None, log_level: str) -> int:
+    """See HELP."""
+    from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415  (`--help` needs none of it)
+    from holdfast.server.stdio import run_to_the_end  # noqa: PLC0415
+
+    make_undumpable()
+    logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="holdfast connect: %(message)s")
+    run_to_the_end(_relay(url, find_token(url, token_file), list(maps), ca))
+
+
+def find_token(url: str, token_file: Path | None) -> str | None:
+    """Return the token for a server: of the file, of the environment, or for one that is here, of this user."""
+    from urllib.parse import urlsplit  # noqa: PLC0415
+
+    if token_file is not None:
+        return token_file.read_text().strip()
+    if named := os.environ.get("HOLDFAST_TOKEN"):
+        return named
+    from holdfast.cli.server_files import server_files  # noqa: PLC0415
+
+    local = server_files().local_token
+    here = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+    return local.read_text().strip() if here and local.is_file() else None
+
+
+async def _relay(url: str, token: str | None, maps: list[str], ca: str | None) -> None:
+    from holdfast.bridge import Bridge, PathMap  # noqa: PLC0415
+    from holdfast.errors import ConnectionLost  # noqa: PLC0415
+    from holdfast.transport import open_stdio  # noqa: PLC0415
+    from holdfast.transport.websocket_client import connect_websocket  # noqa: PLC0415
+
+    paths = PathMap.parse(maps) if maps else None
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    tls = None
+    if ca is not None:
+        import ssl  # noqa: PLC0415
+
+        tls = ssl.create_default_context(cafile=ca)
+
+    async def once() -> Transport:
+        async with asyncio.timeout(30):
+            return await connect_websocket(url, headers=headers, tls=tls)
+
+    try:
+        await Bridge(open_stdio(), once, paths).run()
+    except ConnectionLost as e:
+        sys.stderr.write(f"holdfast connect: {e}\n")

@@ -1,0 +1,163 @@
+"""`holdfast connect`: the editor sees a pause, nothing twice, nothing missing (H9)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.acp import Client, patiently
+from tests.support.remote import Remote, served
+
+import holdfast
+from holdfast.bridge import Bridge, PathMap
+from holdfast.errors import ConnectionRefused, UsageError
+from holdfast.transport import memory_pair
+from holdfast.transport.websocket_client import connect_websocket
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from holdfast.transport import Transport
+
+pytestmark = pytest.mark.requirement("H9")
+
+
+class Bridged:
+    """An editor, a bridge, and the connections it has made so far."""
+
+    def __init__(self, remote: Remote, version: int, paths: PathMap | None, token: str) -> None:
+        self.made: list[Any] = []
+        near, far = memory_pair()
+        self.editor = Client(far, version)
+        headers = {"Authorization": f"Bearer {token}"}
+
+        async def connect() -> Transport:
+            made = await connect_websocket(remote.url, headers=headers)
+            self.made.append(made)
+            return made
+
+        self.running = asyncio.ensure_future(Bridge(near, connect, paths).run())
+
+    def cut(self) -> None:
+        """Cut the connection, as a network does."""
+        self.made[-1]._stream.abort()
+
+    async def connected(self, times: int) -> None:
+        """Wait until it has connected so often."""
+        await self.editor.until(lambda: len(self.made) >= times)
+
+
+@asynccontextmanager
+async def bridged(
+    remote: Remote, version: int = 1, paths: PathMap | None = None, token: str = "ada"
+) -> AsyncGenerator[Bridged]:
+    bridge = Bridged(remote, version, paths, token)
+    try:
+        yield bridge
+    finally:
+        await bridge.editor.transport.close(0.1)
+        await asyncio.wait({bridge.running})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_turn_whose_connection_is_cut_again_and_again_is_whole(version: int, place: Path) -> None:
+    async with served(store=place) as remote, bridged(remote, version) as bridge:
+        editor = bridge.editor
+        await editor.initialize()
+        session = await editor.new()
+        turn = editor.begin_prompt(session, "/stream 3000")
+        for part in (200, 700, 1_500):
+            await editor.until(lambda part=part: f" {part} " in editor.said())
+            bridge.cut()
+        await patiently(turn)
+        await editor.until(lambda: "2999 " in editor.said())
+        assert editor.said() == "".join(f"{n} " for n in range(3_000))
+        assert len(bridge.made) == 4
+        if version == 2:
+            await editor.until(lambda: "end_turn" in editor.states() or editor.states()[-1] == "idle")
+        editor.forget()
+        assert await editor.prompt(session, "and now?") == "end_turn"
+
+
+@pytest.mark.requirement("F5")
+async def test_a_question_is_asked_once_though_the_connection_is_cut(place: Path) -> None:
+    async with served(store=place) as remote, bridged(remote) as bridge:
+        editor = bridge.editor
+        await editor.initialize()
+        session = await editor.new()
+        turn = editor.begin_prompt(session, "/ask")
+        question = await editor.question()
+        bridge.cut()
+        question.select(question.params["options"][0]["optionId"])  # while nobody is there to hear it
+        assert (await patiently(turn))["stopReason"] == "end_turn"
+        assert len(editor.asked) == 1
+
+
+async def test_what_the_editor_sends_while_the_connection_is_cut_waits(place: Path) -> None:
+    async with served(store=place) as remote, bridged(remote) as bridge:
+        await bridge.editor.initialize()
+        session = await bridge.editor.new()
+        bridge.cut()
+        turn = bridge.editor.begin_prompt(session, "in the dark")
+        listing = bridge.editor.begin("session/list")
+        assert (await patiently(turn))["stopReason"] == "end_turn"
+        assert isinstance((await patiently(listing))["sessions"], list)
+
+
+@pytest.mark.requirement("H6")
+async def test_a_server_that_does_not_let_us_in_is_told_of_and_not_asked_again(tmp_path: Path) -> None:
+    from holdfast.server.remote import TokenFile
+
+    tokens = TokenFile(tmp_path / "none.toml")
+    async with served(authenticator=tokens) as remote, bridged(remote, token="wrong") as bridge:
+        first = await bridge.editor.refusal("initialize", {"protocolVersion": 1})
+        assert "401" in first.message
+        await asyncio.wait({bridge.running})
+        assert isinstance(bridge.running.exception(), ConnectionRefused)
+
+
+@pytest.mark.requirement("H10")
+async def test_paths_have_one_name_here_and_another_one_there(place: Path, tmp_path: Path) -> None:
+    paths = PathMap.parse([f"/home/ada/project={tmp_path}"])
+    async with served(store=place) as remote, bridged(remote, paths=paths) as bridge:
+        await bridge.editor.initialize()
+        session = await bridge.editor.new("/home/ada/project")
+        await bridge.editor.prompt(session, "/diff")
+        (listed,) = (await bridge.editor.ask("session/list", {"cwd": "/home/ada/project"}))["sessions"]
+        assert listed["cwd"] == "/home/ada/project"
+        told = json.dumps(bridge.editor.heard)
+        assert str(tmp_path) not in told
+        assert "/home/ada/project/" in told
+
+
+def test_paths_are_rewritten_whole_and_only_where_paths_stand() -> None:
+    paths = PathMap.parse(["/a=/srv/a", "/a/b=/srv/b"])
+    out = json.loads(paths.outgoing(json.dumps({
+        "params": {"cwd": "/a/b/c", "additionalDirectories": ["/a", "/ab"], "prompt": [
+            {"type": "text", "text": "/a/b stays"}, {"type": "resource_link", "uri": "file:///a/x", "name": "/a"}]},
+    }).encode()))  # fmt: skip
+    assert out["params"]["cwd"] == "/srv/b/c"
+    assert out["params"]["additionalDirectories"] == ["/srv/a", "/ab"]
+    assert out["params"]["prompt"][0]["text"] == "/a/b stays"
+    assert out["params"]["prompt"][1] == {"type": "resource_link", "uri": "file:///srv/a/x", "name": "/a"}
+    patch = json.dumps({"patch": "diff --git /srv/b/x /srv/b/x\n--- /srv/b/x\n+/srv/b/x stays\n"}).encode()
+    assert json.loads(paths.incoming(patch))["patch"] == "diff --git /a/b/x /a/b/x\n--- /a/b/x\n+/srv/b/x stays\n"
+    with pytest.raises(UsageError):
+        PathMap.parse(["relative=/x"])
+
+
+@pytest.mark.parametrize("over", ["websocket", "http"])
+async def test_the_client_library_talks_to_a_server(over: Any, place: Path) -> None:
+    async with served(store=place) as remote:
+        async with holdfast.connect(remote.url, token="ada", over=over) as connection:
+            session = await connection.new_session("/project")
+            assert await session.ask_text("Hello, world") == "Hello, world"
+            again = await connection.load(session.id, "/project")
+            assert "Hello, world" in str(list(again.history.updates()))
+        with pytest.raises(ConnectionRefused):
+            async with holdfast.connect(f"http://127.0.0.1:{remote.port}/elsewhere", token="ada", over=over):
+                pass
