@@ -24,6 +24,7 @@ from bench.rows import (
     short_turns,
     stalled,
     starting,
+    terminal_bytes,
     wrapping,
 )
 
@@ -54,6 +55,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     items.APPEND,
     mcp_servers.CONNECT,
     mcp_flood.MCP_FLOOD,
+    terminal_bytes.TERMINAL_BYTES,
     demo.DEMO_START,
     demo.DEMO_STREAM,
     helping.HELP,
