@@ -14,6 +14,7 @@ from tests.support.neighbours import neighbour
 from tests.support.stores import NOTHING, Place, history, message, new, prompt, talked, turn, walk
 
 from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound, StoreError
+from holdfast.store import EventWindow
 from holdfast.store.sqlite import store as sqlite_store
 
 if TYPE_CHECKING:
@@ -252,8 +253,11 @@ async def test_a_prompt_whose_record_is_damaged_is_not_forgotten_in_silence(plac
         assert len(broken.lines) == 1 and b"_holdfast/damaged" in broken.lines[0]
 
 
-async def test_turns_of_any_size_follow_each_other_in_one_log(place: Place) -> None:
+@pytest.mark.parametrize("window", [None, EventWindow()])
+async def test_turns_of_any_size_follow_each_other_in_one_log(place: Place, window: EventWindow | None) -> None:
     async with place.open() as store:
+        if window is not None:
+            store.keep_events(window)
         claim = await new(store)
         await turn(store, claim, message("a"))
         for size in (10, 5_000, 10, 100_000, 20_000, 10):
@@ -263,5 +267,34 @@ async def test_turns_of_any_size_follow_each_other_in_one_log(place: Place) -> N
             log.append(SAID + b"\n")
             unsealed = (await store.snapshot(claim.session)).unsealed
             assert unsealed is not None and unsealed.lines == [*asked, said, SAID]
-            await store.seal(claim, [message("b")], NOTHING, messages=1)
+            await store.seal(claim, [message("b")], NOTHING, messages=1, last=b'{"sessionUpdate":"_last"}\n')
         assert len(await history(store, claim.session)) == 7
+        if window is not None:
+            kept = [log.lines[-1] for log in await store.read_events(claim.session)]
+            assert kept[-6:] == [b'{"sessionUpdate":"_last"}'] * 6
+
+
+async def test_a_log_that_keeps_what_was_said_takes_the_next_turn_too(place: Place) -> None:
+    async with place.open() as store, place.open() as other:
+        store.keep_events(EventWindow())
+        claim = await talked(store, "/work", "a")
+        asked = prompt("again")
+        for n in range(3):
+            log = await store.begin(claim, asked, NOTHING)
+            log.append(SAID + b"\n")
+            assert accepted(place) == [None]
+            unsealed = (await other.snapshot(claim.session)).unsealed
+            assert unsealed is not None and unsealed.lines == [*asked, SAID]
+            with pytest.raises(SessionBusy):
+                await other.claim(claim.session)
+            if n < 2:
+                await store.seal(claim, [message("b")], NOTHING, messages=1, last=b"")
+    async with place.open() as store:
+        store.keep_events(EventWindow())
+        claimed = await store.claim(claim.session)
+        assert claimed.broken is not None and claimed.broken.lines == [*asked, SAID]
+        await store.seal(claimed.claim, [message("c")], NOTHING, messages=1, last=b"")
+        log = await store.begin(claimed.claim, prompt("on"), NOTHING)
+        log.append(SAID + b"\n")
+        turns = [kept.turn for kept in await store.read_events(claim.session)]
+        assert turns == sorted(set(turns)) and len(turns) == 4

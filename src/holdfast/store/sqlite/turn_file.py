@@ -29,8 +29,11 @@ from holdfast.store.sqlite.files import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROOM_BYTES, KEPT_BYTES = 4 << 10, 16 << 10
-"""How much room a log has that a turn begins in, and how large it may be to be emptied without giving its room back."""
+ROOM_BYTES, MORE_BYTES = 4 << 10, 64 << 10
+"""How much room a log gets when a turn begins in it: one that is empty, and one that is written on."""
+
+KEPT_BYTES = 16 << 10
+"""How large a log may be to be emptied without giving its room back."""
 
 UNWRITABLE = "The log of the running turn cannot be written"
 
@@ -80,27 +83,40 @@ class TurnFile:
         self.turn = self._last_turn = turn
 
     def begin(self, beginning: Beginning) -> bool:
-        """Begin the next turn in the log alone, durably; return whether that worked.
+        """Begin the next turn in the log alone, durably, behind what is in it; return whether that worked.
 
-        It does where the log is empty, in its place, and locked by nobody else. Otherwise it is of no more use.
+        It does where nothing in the log is unsealed, and it is in its place and locked by nobody else. Otherwise the
+        log is of no more use.
         """
         with self._access:
-            if self.turn is not None or self._size or self._fd < 0 or not lock(self._fd):
+            if self.turn is not None or self._fd < 0 or not lock(self._fd):
                 return False
             turn = self._last_turn + 1
             record = encode_beginning(turn, beginning)
+            end = self._size + len(record)
             try:
-                self._write(record if self._end >= ROOM_BYTES else record.ljust(ROOM_BYTES, b"\0"), 0)
+                if self._is_torn:
+                    self._mend()
+                if self._end < end:  # with room for what follows, so that the next syncs have only data to write
+                    record = record.ljust(MORE_BYTES if self._size else ROOM_BYTES, b"\0")
+                self._is_torn = self._write(record, self._size) < len(record)  # a full disk takes a part
                 _sync_data(self._fd)
                 self._sync_name()
             except OSError:
+                self._is_torn = True
+            if self._is_torn or not self._is_in_place():
                 return False
-            if not self._is_in_place():
-                return False
-            self._size = self.synced = len(record)
+            self._size = self.synced = end
             self.beginning = beginning
             self.use(turn)
             return True
+
+    def give_up(self) -> None:
+        """Close it after a turn could not begin in it; where it may have a part of that, remove it."""
+        if self._is_torn:
+            self.remove()
+        else:
+            self.close()
 
     def append(self, lines: bytes) -> None:
         """Keep encoded events. After an error the log is as it was before."""

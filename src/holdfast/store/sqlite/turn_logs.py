@@ -74,14 +74,15 @@ class TurnLogs:
     def begin_alone(self, claim: Claim, beginning: Beginning) -> TurnFile | None:
         """Begin a turn in the log of its session, without the database; return None where that cannot be.
 
-        It can where a log is at hand that was used under this claim and that nobody has taken away since, unless it
-        still has what earlier turns have said.
+        It can where a log is at hand that was used under this claim, that nobody has taken away since, and that is not
+        too large to be written on.
         """
-        log = None if self.window is not None else self._idle.pop(claim, None)
-        if log is None:
+        log = self._idle.get(claim)
+        if log is None or (self.window is not None and log.size > self.window.size // 2):
             return None
+        del self._idle[claim]
         if not log.begin(beginning):
-            log.remove()
+            log.give_up()
             return None
         self._running.add(claim)
         self._unsealed[claim] = log
@@ -347,13 +348,13 @@ class TurnLogs:
                 self._kept_path(n).unlink(missing_ok=True)
 
     def _abandon(self, claim: Claim) -> None:
-        """Let go of the log of a turn that was not begun after all; its number may be used again."""
-        if self.window is not None:
-            self._end(claim, emptied=False)
-            return
+        """Let go of the log of a turn that was not begun after all; its number will be used again."""
         self._running.discard(claim)
         if (log := self._unsealed.pop(claim, None)) is not None:
-            log.remove()
+            if self.window is None:
+                log.remove()
+            else:
+                log.close()
 
     def _end(self, claim: Claim, *, emptied: bool = True) -> None:
         """Put the log away of a turn that is sealed."""
