@@ -333,9 +333,10 @@ def test_a_terminal_that_can_do_nothing_will_do(tmp_path: Path) -> None:
         assert "\x1b" not in window.scrollback("-e")
 
 
-def test_an_agent_of_somebody_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bare", [True, False], ids=["bare", "wrapped"])
+def test_an_agent_of_somebody_else(bare: bool, tmp_path: Path) -> None:
     other = str(PROGRAMS / "sdk_agent.py")
-    with chat("--", sys.executable, other, cwd=tmp_path, rows=40) as window:
+    with chat(*["--bare"] * bare, "--", sys.executable, other, cwd=tmp_path, rows=40) as window:
         window.shows("[1] With a key")
         window.press("1")
         window.shows("other 7")
@@ -349,10 +350,10 @@ def test_an_agent_of_somebody_else(tmp_path: Path) -> None:
         screen = window.shows("✓ Look around")
         assert "┊ Well," in screen and "# what" not in screen
         window.say("/sessions")
-        window.shows("this agent cannot list its sessions")
+        window.shows("this agent cannot list its sessions" if bare else "(this one)")
         window.press("C-d")
         assert window.status() == 0
-        assert "To go on" not in window.scrollback()  # it cannot
+        assert ("To go on" in window.scrollback()) is not bare  # it cannot by itself, and wrapped it can
 
 
 def test_why_something_failed_is_told(tmp_path: Path) -> None:
