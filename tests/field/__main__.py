@@ -55,6 +55,7 @@ async def play_all(agent: FieldAgent, version: int, *, wrapped: bool, only: Sequ
                 results[scene.name] = f"!{e}"
             except Exception as e:  # noqa: BLE001  (an agent's oddity must not end the run)
                 results[scene.name] = f"!{type(e).__name__}: {e}"
+            _note(f"{agent.name} v{version} {manner}", {scene.name: results[scene.name]})
             took = time.monotonic() - began
             shown = results[scene.name]
             mark = "✗" if shown.startswith("!") else "✓"
@@ -64,12 +65,16 @@ async def play_all(agent: FieldAgent, version: int, *, wrapped: bool, only: Sequ
     return results
 
 
-def _noted(key: str, results: Results) -> dict[str, Results]:
-    """Note results beside those of earlier runs; return all."""
-    known: dict[str, Results] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+def _known() -> dict[str, Results]:
+    """Return all results so far, those of earlier runs too."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def _note(key: str, results: Results) -> None:
+    """Note results beside those of earlier runs."""
+    known = _known()
     known[key] = known.get(key, {}) | results
     RESULTS.write_text(json.dumps(known, indent=1))
-    return known
 
 
 async def main() -> int:
@@ -85,7 +90,6 @@ async def main() -> int:
     parser.add_argument("--no-table", action="store_true", help="leave docs/editors.md as it is")
     chosen = parser.parse_args()
     console = Console(highlight=False, soft_wrap=True)
-    known: dict[str, Results] = {}
     failed = 0
     install_node()
     for agent in (agents[name] for name in chosen.agents or agents):
@@ -100,10 +104,9 @@ async def main() -> int:
                 results = await play_all(
                     agent, version, wrapped=manner == "wrapped", only=chosen.scene, console=console
                 )
-                known = _noted(f"{agent.name} v{version} {manner}", results)
                 failed += manner == "wrapped" and any(result.startswith("!") for result in results.values())
     if not chosen.no_table:
-        write_table(agents, known)
+        write_table(agents, _known())
     return 1 if failed else 0
 
 

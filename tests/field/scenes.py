@@ -272,11 +272,16 @@ def _acpx(stage: Stage) -> str:
 
 
 async def hand_over(play: Play) -> str:
-    """A session begun in this agent goes on in another by one command: one history, a visible boundary (F2, G6)."""
+    """A session begun in this agent goes on in another by one command: one history, a visible boundary, no rights.
+
+    What was allowed always in the first is asked again in the second (F2, G6).
+    """
     agents = declared()
     other = play.stage.other(agents["goose" if play.stage.agent.name != "goose" else "codex"])
     async with play.stage.client() as client:
-        talk = await Talk.new(client)
+        talk = await _asking(play, client)
+        client.allow("allow_always")
+        await talk.prompt("model:run touch handed; echo hello")
         await talk.prompt(f"model:remember {WORD}")
         seen = _of_agent(talk.history())
     play.stage.run_holdfast("sessions", "hand-over", talk.session, "--to", other.agent.name)
@@ -284,6 +289,10 @@ async def hand_over(play: Play) -> str:
         loaded = await Talk.load(client, talk.session)
         expect(_of_agent(loaded.history())[: len(seen)] == seen, loaded.history())
         await play.recall(loaded)
+        if other.agent.asking_mode:
+            await loaded.set_option("mode", other.agent.asking_mode)
+        await loaded.prompt("model:run touch handed; echo hello")
+        expect(client.asked, "the second agent did not ask: a right has crossed")
     shown = play.stage.run_holdfast("sessions", "show", talk.session)
     expect(other.agent.name in shown, f"the boundary is not shown: {shown}")
     async with play.stage.client() as client:
@@ -399,5 +408,5 @@ SCENES = (
     Scene("import", imported, "import"),
     Scene("hand-over", hand_over, "hand-over"),
 )
-ONLY_WRAPPED = ("goes-on", "kill-proxy", "kill-both", "own-id", "bare", "import", "hand-over")
+ONLY_WRAPPED = ("acpx", "goes-on", "kill-proxy", "kill-both", "own-id", "bare", "import", "hand-over")
 """Scenes that need a proxy."""
