@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.field.agents import FieldAgent
     from tests.field.table import Results
 
-RESULTS = CACHE / "results.json"
+RESULTS = CACHE / "results"
 NEEDED = ("talk",)
 """The scene that others build on."""
 
@@ -55,7 +55,7 @@ async def play_all(agent: FieldAgent, version: int, *, wrapped: bool, only: Sequ
                 results[scene.name] = f"!{e}"
             except Exception as e:  # noqa: BLE001  (an agent's oddity must not end the run)
                 results[scene.name] = f"!{type(e).__name__}: {e}"
-            _note(f"{agent.name} v{version} {manner}", {scene.name: results[scene.name]})
+            _note(f"{agent.name}-v{version}-{manner}", {scene.name: results[scene.name]})
             took = time.monotonic() - began
             shown = results[scene.name]
             mark = "✗" if shown.startswith("!") else "✓"
@@ -66,15 +66,16 @@ async def play_all(agent: FieldAgent, version: int, *, wrapped: bool, only: Sequ
 
 
 def _known() -> dict[str, Results]:
-    """Return all results so far, those of earlier runs too."""
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    """Return all results so far, those of earlier runs too, by agent, protocol version and manner."""
+    return {file.stem: json.loads(file.read_bytes()) for file in RESULTS.glob("*.json")}
 
 
-def _note(key: str, results: Results) -> None:
-    """Note results beside those of earlier runs."""
-    known = _known()
-    known[key] = known.get(key, {}) | results
-    RESULTS.write_text(json.dumps(known, indent=1))
+def _note(run: str, results: Results) -> None:
+    """Note results of a run beside those of earlier ones; runs of different agents may go on at the same time."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    file = RESULTS / f"{run}.json"
+    known: Results = json.loads(file.read_bytes()) if file.exists() else {}
+    file.write_text(json.dumps(known | results, indent=1))
 
 
 async def main() -> int:

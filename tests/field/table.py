@@ -33,7 +33,7 @@ def _table(agents: Mapping[str, FieldAgent], results: Mapping[str, Results]) -> 
     rows = [headings, ["---"] * len(headings)]
     for agent in agents.values():
         for version in agent.protocols:
-            alone, wrapped = (results.get(f"{agent.name} v{version} {manner}") for manner in ("alone", "wrapped"))
+            alone, wrapped = (results.get(f"{agent.name}-v{version}-{manner}") for manner in ("alone", "wrapped"))
             if wrapped:
                 cells = [_cell(scene.name, alone or {}, wrapped) for scene in SCENES]
                 rows.append([f"{agent.title} {agent.version}", str(version), *cells])
