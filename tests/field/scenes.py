@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.field.talk import Entry
 
 WORD = "plum"
+OTHER_WORD = "quince"
 COUNT = "model:count 2000 40"
 
 
@@ -333,13 +334,17 @@ async def bare_between(play: Play) -> str:
         except Refused as e:
             return f"cannot load alone ({e.code})"
         await play.recall(bare)
-        await bare.prompt("model:say This was said alone.")
+        await bare.prompt(f"model:remember {OTHER_WORD}")
     async with play.stage.client() as client:
         again = await Talk.load(client, talk.session)
-        await play.recall(again)
-        history = said(client.of(again.session))
-        expect("I will remember it" in history, history)
-        return "" if "said alone" in history else "what was said alone is known to the model, not shown"
+        answer = await again.prompt("model:recall")
+        expect(WORD in answer or OTHER_WORD in answer, f"the model was not sent the past: {answer!r}")
+        history = again.history()
+        expect(any(WORD in entry.text for entry in history if entry.kind == "user"), history)
+        if OTHER_WORD not in answer:
+            return "opens, without what was said alone"
+        shown = any(OTHER_WORD in entry.text for entry in history if entry.kind == "user")
+        return "" if shown else "the model knows what was said alone, it is not shown"
 
 
 async def own_id(play: Play) -> str:
@@ -377,7 +382,8 @@ def _expect_as_seen(play: Play, seen: list[Entry], loaded: list[Entry]) -> None:
         expect(theirs == ours and all(entry.id for entry in theirs), f"seen {ours}, loaded {theirs}")
         return
     for kind in ("agent", "agent_thought"):
-        words = ["".join(entry.text for entry in entries if entry.kind == kind) for entries in (ours, theirs)]
+        texts = ("".join(entry.text for entry in entries if entry.kind == kind) for entries in (ours, theirs))
+        words = ["".join(text.split()) for text in texts]
         expect(words[0] == words[1], f"seen {words[0]!r}, loaded {words[1]!r}")
     calls = [[(entry.id, entry.status) for entry in entries if entry.kind == "tool"] for entries in (ours, theirs)]
     expect(calls[0] == calls[1], f"seen {calls[0]}, loaded {calls[1]}")

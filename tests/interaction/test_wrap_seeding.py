@@ -11,6 +11,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.requirement("G6", "P11")
+async def test_an_agent_whose_model_hears_only_the_names_of_files_is_told_as_text(tmp_path: Path) -> None:
+    async with wrapping(tmp_path, "names files", "keeps nothing") as wrapped:
+        client = await wrapped.client(1)
+        session = await client.new(str(tmp_path))
+        await client.prompt(session, "remember heron")
+    async with wrapping(tmp_path, "names files", "keeps nothing") as wrapped:
+        client = await wrapped.client(1)
+        await client.load(session, str(tmp_path))
+        client.forget()
+        await client.prompt(session, "recall")
+        assert client.said().endswith("heron")
+
+
 @pytest.mark.requirement("G6")
 @pytest.mark.parametrize("habits", [("joins blocks",), ("joins blocks", "no resources")])
 async def test_the_users_words_stay_apart_where_an_agent_joins_the_blocks_of_a_prompt(

@@ -173,7 +173,7 @@ class WrappedAgent:
             "promptCapabilities": {"embeddedContext": "no resources" not in HABITS, "image": True},
         }
         version = params["protocolVersion"] if "v2 in name only" in HABITS else 1
-        about = {"name": "wrapped", "version": "1"}
+        about = {"name": "Copilot" if "names files" in HABITS else "wrapped", "version": "1"}
         ways = [{"id": "key", "name": "A key", "type": "terminal", "args": ["login"]}]
         self.answer(
             id_,
@@ -351,6 +351,8 @@ class WrappedAgent:
             return
         self.at = conversation = self.live[params["sessionId"]]
         told = [block.get("text") or block.get("resource", {}).get("text") or "" for block in params["prompt"]]
+        if "names files" in HABITS:  # as Copilot does: what is attached is in a file, and the model hears its name
+            told = [block.get("text") or "<tagged_files>resource.txt</tagged_files>" for block in params["prompt"]]
         key = f"user-{uuid.uuid4()}"
         conversation.messages.append({"role": "user", "text": "\n".join(told), "id": key})
         if "loses prompts" not in HABITS:

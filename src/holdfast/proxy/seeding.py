@@ -22,6 +22,9 @@ NOTES = {
 }
 ANEW = "The agent no longer has this conversation, and begins anew: it does not know what was said before."
 
+NAMES_FILES = frozenset({"Copilot"})
+"""Agents that put what is attached into a file and tell their model no more than its name: they are told as text."""
+
 _SPEAKERS = {"user_message": "User", "agent_message": "Agent"}
 _BEFORE = {
     True: "This is the conversation so far. You took part in it as the agent, but do not have it any more.",

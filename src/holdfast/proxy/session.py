@@ -19,7 +19,7 @@ from holdfast.proxy.options import options_from
 from holdfast.proxy.process import as_object
 from holdfast.proxy.record import AgentRecord
 from holdfast.proxy.restore import bring_back
-from holdfast.proxy.seeding import seed_blocks
+from holdfast.proxy.seeding import NAMES_FILES, seed_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -223,7 +223,8 @@ class ProxySession:
         blocks, note = seed_blocks(
             lost,
             seeds=seeds,
-            takes_resources=self.remote.process.can("resource"),
+            takes_resources=self.remote.process.can("resource")
+            and self.remote.process.dialect.agent.name not in NAMES_FILES,
             budget=launch.seed_characters,
         )
         message_id = new_id("msg")
