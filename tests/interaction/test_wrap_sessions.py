@@ -333,3 +333,23 @@ async def test_a_session_that_was_handed_over_is_continued_by_another_agent(tmp_
         client.forget()
         await client.prompt(session, "mode")
         assert client.said() == "ask"  # what was set for the one is not set for the other
+
+
+@pytest.mark.requirement("G5")
+async def test_what_was_said_without_us_is_adopted_though_the_agent_answers_as_it_did_before(tmp_path: Path) -> None:
+    async with wrapping(tmp_path, "no resume") as wrapped:
+        client = await wrapped.client(1)
+        session = await client.new(str(tmp_path))
+        await client.prompt(session, "remember heron")
+        (path,) = wrapped.home.glob("*.json")
+    kept = json.loads(path.read_text())
+    kept["messages"] += [
+        {"role": "user", "text": "remember egret", "id": "u9"},
+        {"role": "agent", "text": "Noted.", "id": "a9"},
+    ]
+    path.write_text(json.dumps(kept))
+    async with wrapping(tmp_path, "no resume") as wrapped:
+        client = await wrapped.client(1)
+        await client.load(session, str(tmp_path))
+        await client.until(lambda: "egret" in client.said("user_message"))
+        assert client.said() == "Noted.Noted."

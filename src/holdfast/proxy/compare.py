@@ -116,7 +116,7 @@ def compared(turns: Sequence[Turn], record: AgentRecord, replayed: Sequence[Even
         for at, (turn, place) in enumerate(zip(turns[sent_from:], places, strict=True))
         if at > last or (sent_from + at > known_to and not _shows(theirs[place or 0 :], turn))
     ]
-    surplus = _surplus(theirs[last_place + 1 :], turns[sent_from + last :])
+    surplus = _surplus(theirs[last_place:], turns[sent_from + last :])
     users = [turn.id for turn in surplus if turn.id]
     return Comparison(missing, _events(surplus), users[-1] if users else None)
 
@@ -164,10 +164,16 @@ def _shows(theirs: Sequence[Turn], turn: Turn) -> bool:
 
 
 def _surplus(theirs: Sequence[Turn], ours: Sequence[Turn]) -> list[Turn]:
-    """Return the turns that happened without us: their words are in none of ours."""
+    """Return the turns that happened without us, behind the first of theirs, which has the last prompt of ours.
+
+    What an agent replays in pieces may be a part of our last answer: its words are in ours. Where the first has all of
+    our words, none of the others is a part of them, though an agent may say "Done." twice.
+    """
     said = normal(" ".join(turn.answer for turn in ours))
+    if said and said in theirs[0].answer:
+        said = ""
     calls = {entry.key for turn in ours for entry in turn.entries if entry.entity == "tool_call_update"}
-    return [turn for turn in theirs if turn.has_output and not _is_in(turn, said, calls)]
+    return [turn for turn in theirs[1:] if turn.has_output and not _is_in(turn, said, calls)]
 
 
 def _is_in(turn: Turn, said: str, calls: set[str]) -> bool:
