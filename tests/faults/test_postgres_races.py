@@ -186,6 +186,23 @@ async def test_a_node_that_is_fenced_while_more_waits_to_be_written_goes_on_as_a
         await asyncio.wait_for(keep(log, message("kept")), PATIENCE)
 
 
+async def test_whoever_waits_no_longer_for_what_was_said_holds_up_nobody(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        log = await store.begin(claim, asked := prompt("q"), NOTHING)
+        said = [message(f"said {n}") for n in range(6)]
+        for number, line in enumerate(said):
+            waiting = asyncio.ensure_future(keep(log, line))
+            for _ in range(number + 1):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait({waiting})
+        await asyncio.wait_for(keep(log, last := message("last")), PATIENCE)
+        unsealed = (await store.snapshot(claim.session)).unsealed
+        assert said_in(unsealed) == [*asked, *map(logged, said), logged(last)]
+        await asyncio.wait_for(store.release(claim), PATIENCE)
+
+
 async def test_a_taker_may_die_between_fencing_and_claiming(place: Place) -> None:
     async with place.open() as old:
         claim = await new(old)

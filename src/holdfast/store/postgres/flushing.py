@@ -54,7 +54,7 @@ class TurnRows:
             raise self.failure
         if not lines and self._flushes.is_valid(self.node):
             return None
-        if self.waiting is None:
+        if self.waiting is None or self.waiting.done():
             self.waiting = asyncio.get_running_loop().create_future()
             self.waiting.add_done_callback(_seen)
         if lines:
@@ -81,9 +81,9 @@ class TurnRows:
         """Refuse what waits, and all that comes."""
         self.failure = failure
         self._lines.clear()
-        if self.waiting is not None:
-            self.waiting.set_exception(failure)
-            self.waiting = None
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(failure)
 
     @property
     def waiting_bytes(self) -> int:
@@ -136,8 +136,8 @@ class Flushes:
     async def settle(self, log: TurnRows) -> None:
         """Wait until all that a turn has said is stored, or cannot be."""
         while True:
-            flying = [row.kept for row in self._flying if row.log is log]
-            if log.waiting is not None:
+            flying = [row.kept for row in self._flying if row.log is log and not row.kept.done()]
+            if log.waiting is not None and not log.waiting.done():
                 flying.append(log.waiting)
             if not flying:
                 return
@@ -174,11 +174,12 @@ class Flushes:
             await self._flush(rows)
         except StoreError as e:
             await self._flush_alone(rows, e)
-        except BaseException:
-            for row in rows:
-                row.end(StoreError("The session store is closed"))
-            raise
+        except Exception:
+            log.exception("What was said could not be stored")
         finally:
+            for row in rows:  # whoever waits hears of it, whatever happened
+                if not row.kept.done():
+                    row.end(StoreError("What was said could not be stored"))
             self._flying = []
 
     def _next_rows(self) -> list[_Row]:
