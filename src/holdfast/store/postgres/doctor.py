@@ -42,7 +42,7 @@ async def check_server(database: Database) -> Finding:
             "What clients were shown may be lost when the server or its machine fails. Set it on",
         )
     if settings.get("data_checksums") == "off":
-        return Finding("server", "note", f"{says}; its pages have no checksums", "`pg_checksums --enable` adds them")
+        return Finding("server", "ok", f"{says}; its pages have no checksums (`pg_checksums --enable` adds them)")
     return Finding("server", "ok", says)
 
 
