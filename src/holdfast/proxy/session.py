@@ -35,6 +35,9 @@ log: logging.Logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 1.0
 """An agent that is told that a session is closed has so many seconds to answer."""
 
+OPENING_SECONDS = 5.0
+"""A session that is closed while the agent brings it back is waited for so long."""
+
 STUCK_SECONDS = 10.0
 """An agent that goes on with a cancelled prompt has so many seconds more when the next one comes; then it is ended."""
 
@@ -112,7 +115,9 @@ class ProxySession:
     async def close(self) -> None:
         """Close the agent's session; one that cannot be closed stays live in the agent, and is not loaded again."""
         self.port.closed(self)
-        if self._opening is not None:
+        if self._opening is not None and not self._opening.done():
+            # What the agent is just bringing back must not be live in it without our knowing.
+            await asyncio.wait({self._opening}, timeout=OPENING_SECONDS)
             self._opening.cancel()
         remote, self.remote = self.remote, None
         if remote is None or not remote.alive:
