@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from holdfast.server.remote import TokenFile
 
 if TYPE_CHECKING:
+    import ssl
     from pathlib import Path
 
 PATIENCE = 60.0
@@ -29,7 +30,9 @@ class ServeProcess:
         self.tokens = TokenFile(directory / "tokens.toml")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/acp"
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.url = f"{self.base}/acp"
+        self.trust: ssl.SSLContext | None = None
         self._agent = agent or ("demo",)
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,7 +56,7 @@ class ServeProcess:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.base}/readyz", timeout=5, context=self.trust) as answer:
                 return answer.status == 200
         except (OSError, urllib.error.URLError):
             return False
