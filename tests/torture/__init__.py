@@ -10,6 +10,7 @@
 | `python -m tests.torture.power_loss` | 20,000 losses | power is lost while a store is used |
 | `python -m tests.torture.eight_processes` | 60 seconds | eight processes use one store, some are killed |
 | `python -m tests.torture.three_nodes` | 600 seconds | three nodes on one PostgreSQL, killed, stopped, cut off |
+| `python -m tests.torture.relay` | 10 minutes | one session in many processes that come, quit and are killed |
 | `python -m tests.torture.rename_race` | 100,000 tries each | what is opened is swapped meanwhile |
 
 Each tells how far it has come on stderr, says in one last line how much it tried, what came of it and from which seed,

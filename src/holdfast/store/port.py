@@ -67,6 +67,15 @@ class KeptLog(NamedTuple):
     lines: list[bytes]
 
 
+class Owner(NamedTuple):
+    """A living process that has a session open."""
+
+    name: str
+    """What people call it: the name of its client."""
+    address: str | None
+    """Where it listens, as in `SessionElsewhere`."""
+
+
 class Claimed(NamedTuple):
     """What one gets with a claim; `broken` is the turn that its last writer left unsealed."""
 
@@ -322,6 +331,10 @@ class Library(Protocol):
         self, scope: Scope, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int
     ) -> Page:
         """List the sessions of a scope that ever got a prompt, newest activity first."""
+        ...
+
+    async def owners(self) -> dict[str, Owner]:
+        """Return, by their ids, which sessions living processes have open."""
         ...
 
     async def agents(self, principal: str) -> list[str]:

@@ -11,6 +11,7 @@ _HERE = "holdfast.cli.sessions"
 COMMANDS = {
     "list": (f"{_HERE}.list_search:list_", "List sessions, newest first: this directory's, or --all"),
     "show": (f"{_HERE}.show:show", "Show a session as a readable transcript"),
+    "follow": (f"{_HERE}.follow:follow", "Watch a session that is open in some program, as it happens"),
     "search": (f"{_HERE}.list_search:search", "Find words in titles, messages and tool calls"),
     "export": (f"{_HERE}.export_import:export", "Write a session as one file: Markdown, HTML or JSON"),
     "import": (f"{_HERE}.export_import:import_", "Add sessions from files, or what an agent has kept itself"),
@@ -32,6 +33,7 @@ A SESSION is named by its id, by the beginning of its id, or by `last`: the newe
 \b
   holdfast sessions                         this directory's sessions
   holdfast sessions show last               the newest one, to read
+  holdfast sessions follow last             the same, as it happens in your editor
   holdfast sessions search crash recovery   where these words were said
   holdfast sessions export 3fa9 -o talk.html
   holdfast sessions fork 3fa9 --at 12       go on from its twelfth entry, as `show` numbers them

@@ -13,6 +13,7 @@ from holdfast.cli.store_arguments import LOCAL, SHORT, absolute, here, on_store,
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from holdfast.cli.sessions.open_sessions import OpenElsewhere
     from holdfast.model import ArchiveFilter, Scope, SessionInfo
     from holdfast.store import Hit, SessionStore
 
@@ -59,20 +60,25 @@ async def list_(
 ) -> None:
     """List sessions, newest first: those of this directory, unless --all or --cwd says otherwise.
 
-    Where there are sessions of several agents, the list names each session's agent.
+    Where there are sessions of several agents, the list names each session's agent. A session that is open says in
+    which program, and whether a turn runs or waits for an answer.
 
-    With --json: {"sessions": […], "more": true where there are more than were asked for}.
+    With --json: {"sessions": […], "more": true where there are more than were asked for}; a session that is open has
+    "open": {"in": "Zed", "state": "running", "clients": ["Zed"]}.
     """
+    from holdfast.cli.sessions.open_sessions import find_open  # noqa: PLC0415
+
+    opened = await find_open(store)
     place = None if everywhere else cwd or await here(store)
     listed = _Listing(store, await scope_of(store, agent), place, "only" if archived else "exclude", limit)
     if as_json:
-        await _list_json(listed)
+        await _list_json(listed, opened)
         return
     paint, room = output.painter(), output.width()
     several = agent is None and len(await store.agents(LOCAL)) > 1
     count = 0
     async for info in listed:
-        output.say(_row(info, paint, room, everywhere=everywhere, agents=several))
+        output.say(_row(info, paint, room, opened.get(info.id), everywhere=everywhere, agents=several))
         count += 1
     if listed.more:
         output.tell(f"There are more: `--limit {limit * 4}` shows more of them, `--limit 0` all.")
@@ -107,18 +113,31 @@ class _Listing:
         self.more = True
 
 
-async def _list_json(listed: _Listing) -> None:
+async def _list_json(listed: _Listing, opened: dict[str, OpenElsewhere]) -> None:
+    import msgspec  # noqa: PLC0415
+
     from holdfast.export.document import session_summary  # noqa: PLC0415
 
     output.write('{"sessions": [')
     between = "\n"
     async for info in listed:
-        output.write(between + output.json_text(session_summary(info)))
+        summary: dict[str, object] = msgspec.to_builtins(session_summary(info))
+        if (found := opened.get(info.id)) is not None:
+            summary["open"] = {"in": found.name, "state": found.activity, "clients": list(found.clients)}
+        output.write(between + output.json_text(summary))
         between = ",\n"
     output.say(f'\n], "more": {"true" if listed.more else "false"}}}')
 
 
-def _row(info: SessionInfo, paint: Callable[..., str], room: int | None, *, everywhere: bool, agents: bool) -> str:
+def _row(
+    info: SessionInfo,
+    paint: Callable[..., str],
+    room: int | None,
+    opened: OpenElsewhere | None = None,
+    *,
+    everywhere: bool,
+    agents: bool,
+) -> str:
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     when, said = output.padded(output.ago(info.updated_at), 11), output.padded(str(info.messages), 5, right=True)
@@ -134,7 +153,11 @@ def _row(info: SessionInfo, paint: Callable[..., str], room: int | None, *, ever
         name = output.cut(safe_line(info.agent), AGENT_WIDTH if room else None)
         parts.append(paint(output.padded(name, AGENT_WIDTH), fg="green"))
         used += AGENT_WIDTH + 2
-    title = output.cut(safe_line(info.title or ""), room - used if room else None)
+    if opened is not None:
+        says = output.cut(safe_line(opened.describe()), room // 2 if room else None)
+        parts.append(paint(says, fg="yellow" if opened.activity == "requires_action" else "green"))
+        used += len(says) + 2
+    title = output.cut(safe_line(info.title or ""), max(room - used, 10) if room else None)
     return "  ".join([*parts, title or paint("(no title)", dim=True)])
 
 

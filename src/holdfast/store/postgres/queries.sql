@@ -31,6 +31,11 @@ ON CONFLICT (id) DO UPDATE SET expires_at = EXCLUDED.expires_at;
 -- name: beat
 UPDATE holdfast.node SET expires_at = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 RETURNING id;
 
+-- name: owners
+SELECT session.id, node.name AS node_name, node.url AS node_url
+FROM holdfast.session JOIN holdfast.node ON node.id = session.node
+WHERE node.expires_at >= clock_timestamp();
+
 -- name: set_url
 UPDATE holdfast.node SET url = $2 WHERE id = $1;
 

@@ -14,7 +14,7 @@ from holdfast.model import UNBOUND, Page, SessionState
 from holdfast.model.kinds import HAND_OVER
 from holdfast.store import cursors
 from holdfast.store.history_blocks import BlockReader
-from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry
+from holdfast.store.port import Alias, Changes, Claim, Forked, Owner, PrivateEntry
 from holdfast.store.postgres import histories
 from holdfast.store.postgres.claims import Claims, Held, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
@@ -116,6 +116,10 @@ class PostgresStore:
             return Page(page, None)
         last = rows[limit - 1]
         return Page(page, cursors.sign(cursors.Cursor(last["updated_at"], last["n"], filters), self._key))
+
+    async def owners(self) -> dict[str, Owner]:
+        rows = await self._database.fetch("owners")
+        return {row["id"]: Owner(row["node_name"], row["node_url"]) for row in rows}
 
     async def agents(self, principal: str) -> list[str]:
         if not is_storable(principal):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.errors import SessionBusy, SessionElsewhere, SessionMoved
-from holdfast.store.port import Claim, Claimed, Snapshot, UnsealedTurn
+from holdfast.store.port import Claim, Claimed, Owner, Snapshot, UnsealedTurn
 from holdfast.store.sqlite.rows import ClaimedRow, ReleasedRow, SessionRow, find_session
 
 if TYPE_CHECKING:
@@ -104,6 +104,15 @@ class Claims:
     def begun_in_log(self, row: SessionRow) -> bool:
         """Return whether a turn of a session has begun of which its log alone knows."""
         return row.accepted is None and self._logs.read(row.n, row.turn + 1).beginning is not None
+
+    def owners(self, db: Database) -> dict[str, Owner]:
+        """Return which sessions living processes have open; see `holdfast.store.port.Library.owners`."""
+        owned: list[tuple[str, str]] = list(db.rows("owners"))
+        alive = {process for process in {process for _, process in owned} if self._processes.is_alive(process)}
+        known = {
+            process: Owner(self._processes.describe(process), self._processes.address_of(process)) for process in alive
+        }
+        return {session: known[process] for session, process in owned if process in alive}
 
     def has_writer(self, n: int, owner: str | None) -> bool:
         """Return whether the owner of a session is alive, or whoever has something unsealed in its log."""

@@ -355,6 +355,9 @@ SELECT n, id, turn, owner FROM session WHERE accepted IS NOT NULL;
 -- name: owned_sessions
 SELECT n, owner FROM session WHERE owner IS NOT NULL;
 
+-- name: owners
+SELECT id, owner FROM session WHERE owner IS NOT NULL;
+
 -- name: count_by_owner
 SELECT owner, count(*) FROM session WHERE owner IS NOT NULL GROUP BY owner;
 

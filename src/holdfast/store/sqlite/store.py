@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from holdfast.format import Line
     from holdfast.model import ArchiveFilter, Page, Scope, SessionInfo, SessionState
-    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record, Shared
+    from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Owner, Record, Shared
     from holdfast.store.reports import Size, Stats
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.doctor import ExaminedStore
@@ -126,6 +126,9 @@ class SqliteStore:
     ) -> Page:
         await self._noted()
         return await self._reader.run(lambda db: list_page(db, self._key, scope, cwd, archived, cursor, limit))
+
+    async def owners(self) -> dict[str, Owner]:
+        return await self._writer.write("", lambda transaction: self._claims.owners(transaction.db))
 
     async def agents(self, principal: str) -> list[str]:
         return await self._reader.run(lambda db: scopes.agents_of(db, principal))
