@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Update: TypeAlias = dict[str, Any]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,9 @@ class ClientJudge:
         self._sessions: set[str] = set()
         self._closed: set[str] = set()
         self._cancelled: set[str] = set()
-        self.client = ""
+        self.client: str = ""
         """What the client calls itself, with its version."""
-        self.version = 1
+        self.version: int = 1
 
     # What the client sends
 

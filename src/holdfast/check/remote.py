@@ -54,7 +54,7 @@ class UrlTarget:
 
     def __init__(self, url: str, token: str | None) -> None:
         self.name = url
-        self.endpoint = Endpoint(url, token)
+        self.endpoint: Endpoint = Endpoint(url, token)
         self._token = token
 
     async def start(self, cwd: str) -> Link:

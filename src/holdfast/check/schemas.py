@@ -44,7 +44,7 @@ class Schemas:
     """The schemas of one source, ready to judge."""
 
     def __init__(self, source: Source) -> None:
-        self.name = source.name
+        self.name: str = source.name
         self._source = source
         self._validator = lru_cache(maxsize=None)(self._make_validator)
 

@@ -60,7 +60,7 @@ class Session:
         self.wire = wire
         self.id = session_id
         self.roots = roots
-        self.answer = members(answer)
+        self.answer: dict[str, Json] = members(answer)
         """What opened it: the result of session/new, load, resume or fork."""
         self._dialect = dialect
         self._version = dialect.agent.version

@@ -94,7 +94,7 @@ class Trial:
         self.version = version
         self.wires: list[Wire] = []
         self._closing = ExitStack()
-        self.cwd = str(Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="check-"))).resolve())
+        self.cwd: str = str(Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="check-"))).resolve())
         """A directory of its own, empty."""
 
     @property

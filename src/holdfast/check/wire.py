@@ -67,9 +67,9 @@ class Wire:
         """By request id, as JSON, how often it was answered."""
         self.answerers: dict[str, Answerer] = dict(answerers or {})
         self.deadline = deadline
-        self.answered_at = 0
+        self.answered_at: int = 0
         """The place of the answer to the last request that was waited for."""
-        self.ended = False
+        self.ended: bool = False
         self._why_ended = "the agent went away"
         self._bytes = 0
         self._waiting: dict[str, asyncio.Future[Response]] = {}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.engine.ports import SessionClient
     from holdfast.engine.session import LiveSession
+    from holdfast.errors import RequestError
     from holdfast.model import Event, Position
     from holdfast.store import Store
 
@@ -46,10 +47,10 @@ class Attachment:
         self._held_bytes = 0
         # The past, as of now: what is sealed, and what was shown since.
         journal = session.journal
-        self.lines = journal.lines
-        self.unsealed = [line.body for line in lines_of(journal.open.history)] if journal.open else []
+        self.lines: int = journal.lines
+        self.unsealed: list[bytes] = [line.body for line in lines_of(journal.open.history)] if journal.open else []
         # Where the store could not keep up, a part of that is not stored, and so cannot be shown (P1).
-        self.refusal = journal.failure
+        self.refusal: RequestError | None = journal.failure
 
     @property
     def position(self) -> Position:

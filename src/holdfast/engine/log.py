@@ -57,7 +57,7 @@ class OpenLog:
         """…and what was said since: nobody may see it before it is stored."""
         self.sealing = False
         """Whether it is being sealed: it takes nothing more, and is still the end of what was said."""
-        self.congested = False
+        self.congested: bool = False
         """Whether whoever says more now should wait first."""
         self._log = turn_log
         self._show_events = show

@@ -112,7 +112,7 @@ class LiveSession:
         self.idle_since: float = asyncio.get_running_loop().time()
         self.background: Background | None = None
         """What goes on beside its turns; None while nothing ever did."""
-        self.is_lost = False
+        self.is_lost: bool = False
         """Whether another process has taken it over (P4)."""
         self._registry = registry
         self._asks: Asks | None = None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.engine.relay.messages import Operation
     from holdfast.jsonrpc import Notification, Request
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 VERSION = 1
 """Of what goes over a link."""

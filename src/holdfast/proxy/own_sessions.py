@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.model import Event, Update
     from holdfast.proxy.process import AgentProcess
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 LIST_SECONDS = 5.0
 """An agent has so many seconds to list its sessions; after that only ours are listed."""

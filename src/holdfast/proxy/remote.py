@@ -54,7 +54,7 @@ class RemoteSession:
         self.lifting: Lifting = process.dialect.lifting()
         self.answer: Update = {}
         """What the agent answered when it was opened: its options."""
-        self.heard = False
+        self.heard: bool = False
         """Whether the agent has said or asked anything since it was prompted last."""
         self.owner: ProxySession | None = None
         """The session of ours it belongs to, while that is in memory."""

@@ -44,9 +44,9 @@ class Host:
         self._shares = shares
         self.client_name: str | None = None
         """What people call the client that connected last."""
-        self.process = os.urandom(8).hex()
+        self.process: str = os.urandom(8).hex()
         """Names this host as long as it lives: a client that was cut off learns whether it is still the same."""
-        self.repeats = Repeats()
+        self.repeats: Repeats = Repeats()
         """Prompts that clients may send again."""
         self._engine: Engine | None = None
         self._opening = asyncio.Lock()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.engine.registry import Registry
     from holdfast.model import Position, Scope, Update
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 Found: TypeAlias = "LiveSession | FollowedSession"
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from holdfast.model import Event, Position, Scope, Update
     from holdfast.store import Store
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 CONGESTED_BYTES = 1 << 20
 """While its client has more than this unread, nothing more is taken from the owner."""
@@ -77,18 +77,18 @@ class FollowedSession:
         self.id = session_id
         self.scope = scope
         self.client = client
-        self.cwd = ""
+        self.cwd: str = ""
         self.title: str | None = None
         self.latest: dict[str, Update] = {}
         self._state: Update = {"sessionUpdate": "state_update", "state": "idle"}
-        self.owner = ""
+        self.owner: str = ""
         """The name of the owner's client."""
         self.attachments: tuple[FollowedAttachment, ...] = ()
         self.turns: dict[str, FollowedTurn] = {}
         """The turns that its client has prompted and that have not ended, by the ids of their messages."""
         self.finding: asyncio.Task[None] | None = None
         """Finds the session again after the link was lost."""
-        self.has_moved = False
+        self.has_moved: bool = False
         """Whether another process is the owner since the last link."""
         self._address = ""
         self._client_id = new_id("client")
@@ -371,7 +371,7 @@ class FollowedTurn:
 
     def __init__(self, session: FollowedSession) -> None:
         self.session = session
-        self.message_id = new_id("msg")
+        self.message_id: str = new_id("msg")
         self.refusal: RequestError | None = None
         self.accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._end: TurnEnd | None = None

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from holdfast.engine.turn import LiveTurn
     from holdfast.model import Answer, ClientInfo, Event, Question, SystemPrompt
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 4 << 20
 """So much is sent in one message, unless a single event is longer."""
@@ -279,7 +279,7 @@ class RelayedClient:
     is_remote = True
 
     def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+        self.setup: Setup = setup
         self.attachment: Attachment | None = None
         self.mcp_servers: Sequence[Any] = ()
         self._link: Link | None = None

@@ -61,7 +61,7 @@ class Connections:
         self._host = host
         self._limits = limits
         self._quotas = quotas
-        self.ending = False
+        self.ending: bool = False
         """Whether the process ends: its connections go on in the next one."""
         self._by_id: dict[str, RemoteConnection] = {}
         self._expiry: dict[str, asyncio.TimerHandle] = {}
