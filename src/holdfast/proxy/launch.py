@@ -6,7 +6,9 @@ import os
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from holdfast.proxy.in_process import InProcessTransport
 
 LostContext: TypeAlias = Literal["seed", "refuse", "new"]
 """What to do where an agent has forgotten a conversation: tell it again, refuse to go on, or begin anew (G6)."""
@@ -41,6 +43,8 @@ class Launch(NamedTuple):
     """Is called with every line that is sent to the agent ("out") and received from it ("in")."""
     on_stderr: Callable[[bytes], None] | None = None
     """Is called with what the agent writes to stderr."""
+    open: Callable[[int], Awaitable[InProcessTransport]] | None = None
+    """Connects to an agent of this process, in the place of a command; it is given how long a line may be."""
 
     @property
     def base_name(self) -> str:

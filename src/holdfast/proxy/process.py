@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from holdfast.engine import ConnectedClient
     from holdfast.model import ClientInfo, Update
     from holdfast.peer import DroppedLine
+    from holdfast.proxy.in_process import InProcessTransport
     from holdfast.proxy.launch import Launch
     from holdfast.proxy.port import ProxyPort
     from holdfast.transport import ProcessTransport
 
-    AgentTransport: TypeAlias = ProcessTransport | SuccessorTransport
+    AgentTransport: TypeAlias = ProcessTransport | SuccessorTransport | InProcessTransport
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -83,6 +84,8 @@ class AgentProcess:
         transport: AgentTransport
         if conductor is not None:
             transport = SuccessorTransport(conductor, port.max_line)
+        elif launch.open is not None:
+            transport = await launch.open(port.max_line)
         else:
             transport = await spawn(
                 *launch.command,
