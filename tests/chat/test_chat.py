@@ -358,11 +358,11 @@ def test_an_agent_of_somebody_else(bare: bool, tmp_path: Path) -> None:
 
 def test_why_something_failed_is_told(tmp_path: Path) -> None:
     odd = (sys.executable, str(PROGRAMS / "odd_agent.py"))
-    with chat("--", *odd, cwd=tmp_path, rows=40) as window:
+    with chat("--bare", "--", *odd, cwd=tmp_path, rows=40) as window:
         window.shows("/help lists keys and commands.")
         window.say("explain")
         window.shows("Internal error: The key has expired")
-    with chat("--", *odd, "dies talking", cwd=tmp_path, rows=40) as window:
+    with chat("--bare", "--", *odd, "dies talking", cwd=tmp_path, rows=40) as window:
         window.shows("✗ The agent exited with status 4")
         window.shows("Please log in first:")
         assert window.status() == 1
