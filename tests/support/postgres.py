@@ -108,6 +108,7 @@ class Cluster:
         with suppress(subprocess.CalledProcessError):
             self.stop("immediate")
         shutil.rmtree(self.directory, ignore_errors=True)
+        shutil.rmtree(_copies(self.directory), ignore_errors=True)
 
     def _control(self, *arguments: str) -> None:
         self._run("pg_ctl", "--pgdata", str(self.data), "--wait", f"--timeout={PATIENCE:.0f}", "--silent", *arguments)
@@ -134,13 +135,18 @@ def _programs(directory: Path) -> Path:
     home = Path(wheel.origin).parent
     if os.getuid() != 0:
         return home / "pginstall" / "bin"
-    copies = Path(tempfile.gettempdir()) / f"{directory.name}-programs"
+    copies = _copies(directory)
     for name in (home.name, f"{home.name}.libs"):
         if (home.parent / name).is_dir():
             shutil.copytree(home.parent / name, copies / name, dirs_exist_ok=True)
     for path in (copies, *copies.rglob("*")):
         path.chmod(0o755)
     return copies / home.name / "pginstall" / "bin"
+
+
+def _copies(directory: Path) -> Path:
+    """Return where copies of the programs are that a server with these data uses."""
+    return Path(tempfile.gettempdir()) / f"{directory.name}-programs"
 
 
 def new_directory() -> Path:
@@ -201,7 +207,6 @@ def _keep(run: int, note: Path) -> None:
             time.sleep(0.5)
     finally:
         cluster.remove()
-        shutil.rmtree(Path(tempfile.gettempdir()) / f"{cluster.directory.name}-programs", ignore_errors=True)
         note.unlink(missing_ok=True)
 
 
