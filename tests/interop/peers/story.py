@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from contextlib import asynccontextmanager
+from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -223,13 +224,10 @@ class Story:
 async def remote_transport(remote: dict[str, str]) -> Any:
     """Connect to a server as the SDK's own transports do."""
     headers = {"Authorization": f"Bearer {remote['token']}"}
-    if remote["way"] == "http":
-        from acp.http.client import create_http_stream
-
-        return create_http_stream(remote["url"], headers=headers)
-    from acp.ws.client import create_websocket_stream
-
-    return await create_websocket_stream(remote["url"].replace("http", "ws", 1), headers=headers)
+    if remote["way"] == "http":  # the pre-release alone has these
+        return import_module("acp.http.client").create_http_stream(remote["url"], headers=headers)
+    url = remote["url"].replace("http", "ws", 1)
+    return await import_module("acp.ws.client").create_websocket_stream(url, headers=headers)
 
 
 def said(told: list[dict[str, Any]], role: str) -> str:
