@@ -111,3 +111,21 @@ async def test_what_is_followed_can_be_read_by_programs(tmp_path: Path) -> None:
             assert len(set(positions)) == len(positions)
             assert [it["update"]["sessionUpdate"] for it in updates][-1] == "state_update"
             await answer
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("F4")
+async def test_the_chat_joins_a_session_that_is_open_in_an_editor(tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+    async with running(store, version=2) as client:
+        session = await client.new(str(tmp_path))
+        await client.prompt(session, "hello")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast", "chat", "demo", "--resume", session, "--store", str(store), "--print"),
+            cwd=tmp_path, stdin=-1, stdout=-1,
+        )  # fmt: skip
+        async with asyncio.timeout(4 * PATIENCE):
+            out, _ = await process.communicate(b"/stream 3")
+        assert out.decode().strip() == "0 1 2"
+        await client.until(lambda: client.said() == "hello0 1 2 ")
+        assert client.said("user_message") == "hello/stream 3"
