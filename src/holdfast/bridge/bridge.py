@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from holdfast.jsonrpc import Id
     from holdfast.transport import Line, Transport
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 """Between two attempts to connect, in seconds: twice as long each time."""

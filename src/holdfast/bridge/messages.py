@@ -30,7 +30,12 @@ class Message(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw()
 
 
-read_message = msgspec.json.Decoder(Message).decode
+_decoder = msgspec.json.Decoder(Message)
+
+
+def read_message(line: bytes | bytearray | memoryview | str) -> Message:
+    """Parse a message; raise `msgspec.DecodeError` for what is none."""
+    return _decoder.decode(line)
 
 
 def params_of(message: Message) -> dict[str, Any]:

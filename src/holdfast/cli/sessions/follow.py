@@ -141,12 +141,12 @@ class Following:
 class Watcher:
     """A client that only looks: it prints what it is shown."""
 
-    info = ClientInfo(protocol=2, name="holdfast sessions follow")
+    info: ClientInfo = ClientInfo(protocol=2, name="holdfast sessions follow")
     principal = LOCAL
     session_id = ""
     meta = None
-    roots = ("/",)
-    mcp_servers = ()
+    roots: tuple[str, ...] = ("/",)
+    mcp_servers: tuple[Any, ...] = ()
     system_prompt = None
     services: frozenset[str] = frozenset()
     elicitation: frozenset[str] = frozenset()
