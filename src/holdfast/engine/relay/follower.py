@@ -533,7 +533,7 @@ class RelayedRefusal(RequestError):
 
     def __init__(self, error: RemoteError) -> None:
         super().__init__(error.message, error.data)
-        self.code = error.code  # pyright: ignore[reportAttributeAccessIssue]
+        vars(self)["code"] = error.code  # of this error alone, in the place of the class's
 
 
 _read_events = msgspec.json.Decoder(Events).decode
