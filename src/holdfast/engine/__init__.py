@@ -8,20 +8,19 @@ knows no protocol, no connection, and not what an agent does in a turn.
 from holdfast.engine.attachment import Attachment
 from holdfast.engine.engine import Engine
 from holdfast.engine.journal import claim_session
+from holdfast.engine.limits import EngineLimits
+from holdfast.engine.neighbours import Link, LinkUser, Neighbours
 from holdfast.engine.ports import (
     AgentPort,
     AgentSession,
     ConnectedClient,
-    Link,
-    LinkUser,
-    Neighbours,
     OpenAttachment,
     OpenSession,
     OpenTurn,
     Origin,
     SessionClient,
 )
-from holdfast.engine.session import EngineLimits, LiveSession
+from holdfast.engine.session import LiveSession
 from holdfast.engine.turn import LiveTurn
 
 __all__ = [

@@ -13,9 +13,10 @@ import msgspec
 
 from holdfast.engine.background import background_ends
 from holdfast.engine.journal import ClaimedSession, claim_session
+from holdfast.engine.limits import EngineLimits
 from holdfast.engine.own_sessions import OwnSessions, merged, split_cursor
 from holdfast.engine.registry import Registry, check_cwd
-from holdfast.engine.session import EngineLimits, LiveSession
+from holdfast.engine.session import LiveSession
 from holdfast.errors import NeighbourLost, SessionBusy, SessionElsewhere, SessionNotFound
 from holdfast.format import lines_of
 from holdfast.model import (
@@ -35,15 +36,8 @@ from holdfast.store import Changes, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.engine.ports import (
-        AgentPort,
-        ConnectedClient,
-        Link,
-        LinkUser,
-        Neighbours,
-        OpenSession,
-        SessionClient,
-    )
+    from holdfast.engine.neighbours import Link, LinkUser, Neighbours
+    from holdfast.engine.ports import AgentPort, ConnectedClient, OpenSession, SessionClient
     from holdfast.engine.relay.messages import OperationName
     from holdfast.engine.relay.owner import RelayService
     from holdfast.model import ArchiveFilter, Entry, Page

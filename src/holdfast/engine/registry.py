@@ -18,9 +18,10 @@ from holdfast.store import Changes
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from holdfast.engine.ports import AgentPort, Neighbours, Origin, SessionClient
+    from holdfast.engine.limits import EngineLimits
+    from holdfast.engine.neighbours import Neighbours
+    from holdfast.engine.ports import AgentPort, Origin, SessionClient
     from holdfast.engine.relay.finding import SessionFinder
-    from holdfast.engine.session import EngineLimits
     from holdfast.model import Scope
     from holdfast.store import Record, Store
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.engine.asks import Asks
 from holdfast.engine.attachment import Attachment
 from holdfast.engine.background import Background
 from holdfast.engine.journal import Journal, keep_latest
+from holdfast.engine.session_settings import SessionSettings
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
 from holdfast.errors import (
     InternalError,
@@ -34,44 +33,25 @@ from holdfast.model import (
     Position,
     Scope,
     check_update,
-    checked_value,
     event_from,
     new_id,
-    options_update,
 )
-from holdfast.store import Changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 
+    from holdfast.engine.limits import EngineLimits
     from holdfast.engine.ports import AgentSession, SessionClient
     from holdfast.engine.registry import Registry
-    from holdfast.model import Option, OptionValue, SessionInfo, SessionState, Update
-    from holdfast.store import Claim, EventWindow
+    from holdfast.model import SessionInfo, SessionState, Update
+    from holdfast.store import Claim
 
 log: logging.Logger = logging.getLogger(__name__)
 
 RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
 
 
-class EngineLimits(NamedTuple):
-    """How much an engine takes on. Times in seconds."""
-
-    prompts: int = 16
-    """Prompts that may wait for their turn in one session (C6)."""
-    cancel_grace: float = 5.0
-    """A cancelled agent that goes on is not waited for after this time (C5)."""
-    idle: float = 30 * 60
-    """A session nobody watches and that does nothing leaves memory after this time (B18)."""
-    keep: float | None = None
-    """Sessions without activity for this time are deleted; None keeps them for ever."""
-    ask: float = 24 * 3600
-    """A question waits so long while no client is there to answer it (F5)."""
-    keep_events: EventWindow | None = None
-    """For how long a client whose stream was cut can go on exactly where it was (H4); None: it loads anew."""
-
-
-class LiveSession:
+class LiveSession(SessionSettings):
     """A session that is open in this process."""
 
     __slots__ = (
@@ -362,125 +342,6 @@ class LiveSession:
         """Read the private entries, those of the running turn too, in order."""
         sealed = await self._registry.store.read_private(self.id)
         return [*sealed, *(self.journal.open.private if self.journal.open is not None else ())]
-
-    # Options, commands, title
-
-    def value(self, option: Option) -> OptionValue:
-        """Return an option's value: the one that was set, if it is still offered, or its default."""
-        value = self.state.options.get(option.id, option.default)
-        return value if option.accepts(value) else option.default
-
-    def notices(self, client: SessionClient) -> list[Update]:
-        """Return what the agent has to tell a client that has just attached."""
-        return self.agent.notices(client)
-
-    def options_update(self) -> Update:
-        """Return all options and their values."""
-        options = self.agent.options
-        return options_update(options, {option.id: self.value(option) for option in options})
-
-    def commands_update(self) -> Update:
-        """Return the slash commands."""
-        return {"sessionUpdate": "available_commands_update", "availableCommands": list(self.agent.commands)}
-
-    def options_changed(self) -> None:
-        """Tell the clients that the agent offers other options, or other values."""
-        if hasattr(self, "agent"):  # while it is opened, what opens it will tell
-            self.announce(self.options_update())
-
-    def commands_changed(self) -> None:
-        """Tell the clients that the agent offers other commands."""
-        if hasattr(self, "agent"):
-            self.announce(self.commands_update())
-
-    async def set_option(self, option_id: str, value: object) -> None:
-        """Set an option for the user (D2); the agent is told, and may refuse with a `RequestError`."""
-        before = self.state.options.get(option_id)
-        if not await self._registry.finish(self._set_option(option_id, value)):
-            return
-        try:
-            await self.agent.option_set(option_id, self.state.options[option_id])
-        except RequestError:
-            await self._registry.finish(self._set_back(option_id, before))
-            raise
-        except Exception:
-            log.exception("The agent failed when an option was set; the option is set all the same")
-
-    async def adjust_option(self, option_id: str, value: OptionValue) -> None:
-        """Set an option for the agent (D6)."""
-        await self._registry.finish(self._set_option(option_id, value))
-
-    async def _set_option(self, option_id: str, value: object) -> bool:
-        options = self.agent.options
-        checked = checked_value(options, option_id, value)
-        option = next(option for option in options if option.id == option_id)
-        changed = self.value(option) != checked
-        before = self.state.options.get(option_id)
-        self.state.options[option_id] = checked
-        update = self.options_update()  # now: what is set meanwhile is not stored yet
-        try:
-            # Even if nothing changes: the same value may have been set just now, and is not stored yet (P2).
-            await self._save(Changes(state=self.state))
-        except BaseException:
-            self._put_option(option_id, before)
-            raise
-        if changed:
-            self.announce(update)
-        return changed
-
-    async def _set_back(self, option_id: str, value: OptionValue | None) -> None:
-        self._put_option(option_id, value)
-        await self._save(Changes(state=self.state))
-        self.options_changed()
-
-    def _put_option(self, option_id: str, value: OptionValue | None) -> None:
-        if value is None:
-            self.state.options.pop(option_id, None)
-        else:
-            self.state.options[option_id] = value
-
-    async def rename(self, title: str | None, *, by: Literal["user", "agent"] = "user") -> None:
-        """Give it a title; None takes it away. One made of a prompt never comes in its place (B17)."""
-        await self._registry.finish(self._rename(title, by))
-
-    async def _rename(self, title: str | None, by: Literal["user", "agent"]) -> None:
-        before = self.title, self.state.title_by
-        self.title, self.state.title_by = title, by
-        try:
-            await self._save(Changes(title=title, state=self.state))
-        except BaseException:
-            if self.title == title:
-                self.title, self.state.title_by = before
-            raise
-        if self.title != title:
-            return  # its turn has given it another one since
-        update: Update = {"sessionUpdate": "session_info_update", "title": title}
-        if self.turn is not None and self.turn.running:
-            self.turn.emit_update(update)  # its end must not bring back a title that it gave before
-            await self.turn.shown()
-        else:
-            self.announce(update)
-
-    async def save(self) -> None:
-        """Store what the agent wants to remember now, not only when the turn ends."""
-        await self._save(Changes(state=self.state))
-
-    async def also_called(self, name: str) -> None:
-        """Let it be found by another name too: the id that its agent has for it (G9)."""
-        await self._registry.store.set_alias(Scope(self.principal, self.agent_name), name, self.id)
-
-    async def change(self, changes: Changes) -> None:
-        """Change what is known of it besides the conversation; what lists show, as the additional directories."""
-        await self._save(changes)
-        if not isinstance(changes.additional, msgspec.UnsetType):
-            self.additional = changes.additional
-
-    async def _save(self, changes: Changes) -> None:
-        try:
-            await self._registry.store.save(self.journal.claim, changes)
-        except (SessionMoved, SessionNotFound) as e:
-            await self.lose(e.message)
-            raise
 
     # Turns
 

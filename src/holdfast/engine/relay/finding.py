@@ -14,7 +14,8 @@ from holdfast.errors import HoldfastError, NeighbourLost, PositionLost, SessionB
 from holdfast.model import event_from
 
 if TYPE_CHECKING:
-    from holdfast.engine.ports import Neighbours, OpenAttachment, SessionClient
+    from holdfast.engine.neighbours import Neighbours
+    from holdfast.engine.ports import OpenAttachment, SessionClient
     from holdfast.engine.registry import Registry
     from holdfast.model import Position, Scope, Update
 

@@ -1,17 +1,17 @@
 """The follower's side of a link: a session that another process owns, as a client of this process sees it.
 
-`FollowedSession`, `FollowedTurn` and `FollowedAttachment` have the faces that connections use of `LiveSession`,
-`LiveTurn` and `Attachment` (`OpenSession` and others in `holdfast.engine.ports`).
+`FollowedSession` has the face that connections use of `LiveSession` (`OpenSession` in `holdfast.engine.ports`). Its
+turns and attachments are in `followed`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.engine.relay.followed import FollowedAttachment, FollowedTurn
 from holdfast.engine.relay.messages import (
     Answered,
     Asked,
@@ -45,11 +45,12 @@ from holdfast.errors import (
 from holdfast.model import Elicitation, ElicitationAnswer, Permission, TurnEnd, event_from, latest, new_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+    import asyncio
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
-    from holdfast.engine.ports import Link, Neighbours, OpenAttachment, SessionClient
+    from holdfast.engine.neighbours import Link, Neighbours
+    from holdfast.engine.ports import OpenAttachment, SessionClient
     from holdfast.model import Event, Position, Scope, Update
-    from holdfast.store import Store
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -364,113 +365,6 @@ class FollowedSession:
 _NOTED = frozenset(
     {"state_update", "config_option_update", "available_commands_update", "session_info_update", "usage_update"}
 )
-
-
-class FollowedTurn:
-    """A turn that runs in another process."""
-
-    def __init__(self, session: FollowedSession) -> None:
-        self.session = session
-        self.message_id: str = new_id("msg")
-        self.refusal: RequestError | None = None
-        self.accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._end: TurnEnd | None = None
-        self._waiters: list[asyncio.Future[TurnEnd]] = []
-
-    def wait_for_end(self) -> asyncio.Future[TurnEnd]:
-        """Return a future of the caller's own for the turn's end."""
-        waiter: asyncio.Future[TurnEnd] = asyncio.get_running_loop().create_future()
-        if self._end is not None:
-            waiter.set_result(self._end)
-        else:
-            self._waiters.append(waiter)
-        return waiter
-
-    def is_accepted(self) -> None:
-        """Note that its prompt is part of the conversation."""
-        if not self.accepted.done():
-            self.accepted.set_result(self.message_id)
-
-    def has_ended(self, end: TurnEnd, refusal: RequestError | None) -> None:
-        """Tell whoever waits how it ended."""
-        self._end, self.refusal = end, refusal
-        if not self.accepted.done():
-            self.accepted.set_exception(refusal or InternalError(end.error or "The prompt was not accepted"))
-            self.accepted.exception()  # not everybody waits for it
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(end)
-
-
-class FollowedAttachment:
-    """A client watching a session that another process owns."""
-
-    def __init__(self, session: FollowedSession, client: SessionClient, position: Position, lines: int) -> None:
-        self.session = session
-        self.client = client
-        self.showing: Position | None = None
-        self.unsealed: list[bytes] = []
-        self._lines = lines
-        self._shown = position, 0
-        self._held: list[Event] | None = []  # what it is told before it follows; the owner holds back all else
-
-    @property
-    def position(self) -> Position:
-        """The position of the last event it was shown, or had in its past."""
-        before, count = self._shown
-        return before.after(count)
-
-    @property
-    def follows(self) -> bool:
-        """Whether it is shown what happens as it happens."""
-        return self._held is None
-
-    async def past(self, store: Store, start: int = 0) -> AsyncIterator[list[bytes]]:
-        """Read what happened before it was attached: what is sealed from the store, the rest came from the owner."""
-        if start < self._lines:
-            async for blocks in store.read(self.session.id, start, self._lines):
-                yield blocks
-        if self.unsealed:
-            yield self.unsealed
-
-    def show_held(self) -> None:
-        """Do nothing: what happened since waits at the owner, and comes when it follows."""
-
-    def follow(self) -> None:
-        """Show what happened since it was attached, and from now on everything as it happens."""
-        held, self._held = self._held, None
-        self.unsealed = []
-        if held:
-            self._show(held, None)
-        if self in self.session.attachments:
-            self.session.tell("follow")
-
-    def deliver(self, events: Sequence[Event], before: Position | None) -> None:
-        """Show events; what it is told before it follows has to wait."""
-        if self._held is not None:
-            self._held += events
-        else:
-            self._show(events, before)
-
-    def holds(self, message_id: str) -> bool:
-        """Return whether a prompt is among what waits to be shown: the owner holds that back."""
-        return any(event.key == message_id for event in self._held or ())
-
-    def _show(self, events: Sequence[Event], before: Position | None) -> None:
-        self.showing = before
-        if before is not None:
-            self._shown = before, len(events)
-        try:
-            self.client.show(events)
-        except Exception:
-            log.exception("A client could not be shown what happened")
-            self.drop("It could not be shown what happened; load the session again to go on watching")
-
-    def drop(self, reason: str) -> None:
-        """Let the client watch no more, and tell it why."""
-        if self in self.session.attachments:
-            self.session.detach(self)
-            self.client.dropped(reason)
 
 
 class _FollowerLink:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from holdfast.engine.attachment import Attachment
     from holdfast.engine.engine import Engine
-    from holdfast.engine.ports import Link, Neighbours, OpenAttachment
+    from holdfast.engine.neighbours import Link, Neighbours
+    from holdfast.engine.ports import OpenAttachment
     from holdfast.engine.registry import Registry
     from holdfast.engine.relay.messages import Setup
     from holdfast.engine.session import LiveSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import secrets
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from holdfast.store.sqlite.database import Database
 
 _ARCHIVED: dict[ArchiveFilter, tuple[bool, ...]] = {"exclude": (False,), "only": (True,), "include": (False, True)}
+
+
+def cursor_key(db: Database) -> bytes:
+    """Return what cursors are signed with; the first to ask makes it."""
+    for (key,) in db.rows("get_setting", name="cursor key"):
+        return key
+    with db.transaction():
+        db.run("add_setting", name="cursor key", value=secrets.token_bytes(32))
+    return db.value("get_setting", name="cursor key")
 
 
 def list_page(

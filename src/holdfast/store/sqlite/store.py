@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import threading
 import time
 from contextlib import suppress
@@ -21,7 +20,7 @@ from holdfast.store.sqlite import histories, scopes, search, search_index, sessi
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.files import StoreFiles, plain_error
 from holdfast.store.sqlite.histories import EMPTY, HistoryEnd, HistoryReader
-from holdfast.store.sqlite.listing import list_page
+from holdfast.store.sqlite.listing import cursor_key, list_page
 from holdfast.store.sqlite.processes import Processes
 from holdfast.store.sqlite.rows import BegunRow, SessionRow, find_session
 from holdfast.store.sqlite.threads import DatabaseThread
@@ -80,7 +79,7 @@ class SqliteStore:
         except OSError as e:
             raise plain_error(e, f"The session store {path} cannot be opened") from e
         try:
-            store._key = await store._writer.run(_cursor_key)
+            store._key = await store._writer.run(cursor_key)
             if store._files is not None:
                 store._files.make_private()  # when it is known to be ours
         except BaseException:
@@ -488,15 +487,6 @@ class SqliteStore:
 def _index(db: Database) -> None:
     with db.transaction():
         search_index.index_new_texts(db)
-
-
-def _cursor_key(db: Database) -> bytes:
-    """Read what cursors are signed with, or make it up."""
-    for (key,) in db.rows("get_setting", name="cursor key"):
-        return key
-    with db.transaction():
-        db.run("add_setting", name="cursor key", value=secrets.token_bytes(32))
-    return db.value("get_setting", name="cursor key")
 
 
 def _ignore(abandoned: asyncio.Future[Any]) -> None:

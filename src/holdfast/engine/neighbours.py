@@ -1,0 +1,81 @@
+"""The engine's side to the other processes on the store: how they are reached. `holdfast.neighbours` implements it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import msgspec
+
+    from holdfast.engine.relay.messages import Operation
+
+
+class Link(Protocol):
+    """A line to another process; `holdfast.engine.relay.messages` says what goes over it."""
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes the other side has not read."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until it has read most of them."""
+        ...
+
+    async def request(self, method: str, params: object) -> msgspec.Raw:
+        """Send a request and return the answer; raise `RemoteError` or `ConnectionLost`."""
+        ...
+
+    def notify(self, method: str, params: object) -> None:
+        """Send a notification."""
+        ...
+
+    def close(self) -> None:
+        """Hang up."""
+        ...
+
+
+class LinkUser(Protocol):
+    """Who is at our end of a link."""
+
+    async def requested(self, method: str, params: msgspec.Raw) -> object:
+        """Answer a request."""
+        ...
+
+    async def notified(self, method: str, params: msgspec.Raw) -> None:
+        """Take a notification. They come in order, each when the one before is taken."""
+        ...
+
+    def lost(self) -> None:
+        """Note that the other side is gone. Called once."""
+        ...
+
+
+class Neighbours(Protocol):
+    """The other processes, or nodes, on the same store."""
+
+    async def listen(self, accept: Callable[[Link], LinkUser]) -> None:
+        """Let others reach this process from now on."""
+        ...
+
+    async def reach(self, address: str, user: Callable[[Link], LinkUser]) -> Link:
+        """Open a link to a process; raise `NeighbourLost` where it cannot be reached."""
+        ...
+
+    async def do(self, address: str, operation: Operation) -> None:
+        """Have a process do something with a session; raise what it raised, or `NeighbourLost`."""
+        ...
+
+    def pack_servers(self, servers: Sequence[Any]) -> Any:
+        """Return MCP servers as JSON values."""
+        ...
+
+    def unpack_servers(self, packed: Any) -> Sequence[Any]:
+        """Return what `pack_servers` has packed."""
+        ...
+
+    async def close(self, farewell: str) -> None:
+        """Be reached no more; tell all who are linked the name of the client that leaves."""
+        ...
