@@ -7,7 +7,7 @@ import sys
 
 from meter import Meter
 
-from holdfast.client.connection import Connection
+from holdfast.client.agent_link import AgentLink
 from holdfast.client.handshake import ClientInfo, negotiate
 from holdfast.client.services import Services
 from holdfast.peer import Peer, Routes
@@ -17,7 +17,7 @@ from holdfast.transport import open_stdio
 async def main(prompts: list[str]) -> None:
     meter, services = Meter(), Services()
     async with Peer(open_stdio(), Routes()) as peer:
-        agent = Connection(peer, await negotiate(peer, services, ClientInfo(), 1), services)
+        agent = AgentLink(peer, await negotiate(peer, services, ClientInfo(), 1), services).public
         session = await agent.new_session("/")
         for prompt in prompts:
             handled = 0

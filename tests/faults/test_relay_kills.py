@@ -9,7 +9,7 @@ import stat
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.acp import Client, Refused, patiently, running
@@ -70,7 +70,7 @@ async def processes(place: Path, *versions: int) -> AsyncGenerator[list[Process]
         found: list[Process] = []
         for version in versions:
             client = await stack.enter_async_context(
-                running(place / "s.db", str(agent), version=version, cwd=place, **NOTICES)
+                running(place / "s.db", str(agent), version=version, cwd=place, **cast("Any", NOTICES))
             )
             about = client.heard[0]["result"]
             found.append(Process(client, int(about["agentInfo" if version == 1 else "info"]["version"])))

@@ -31,7 +31,8 @@ ON_BOTH_STORES = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" in metafunc.fixturenames:
-        stores = ["sqlite", "postgres"] if metafunc.module.__name__.rpartition(".")[2] in ON_BOTH_STORES else ["sqlite"]
+        module = metafunc.definition.path.stem
+        stores = ["sqlite", "postgres"] if module in ON_BOTH_STORES else ["sqlite"]
         metafunc.parametrize("place", stores, indirect=True)
 
 

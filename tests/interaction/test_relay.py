@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.acp import Refused, patiently, serving
@@ -93,7 +93,8 @@ def spoken(client: Client) -> list[tuple[str, str]]:
     texts: list[tuple[str, str]] = []
     for kind, it in found:
         if kind in ("user_message", "agent_message"):
-            blocks = it["content"] if isinstance(it["content"], list) else [it["content"]]
+            content: Any = it["content"]
+            blocks = cast("list[Any]", content if isinstance(content, list) else [content])
             text = "".join(block["text"] for block in blocks)
             if texts and texts[-1][0] == kind:
                 texts[-1] = kind, texts[-1][1] + text

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -25,6 +25,7 @@ from holdfast.store import EventWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from holdfast.engine import Attachment, Engine, LiveSession
     from holdfast.model import Event
@@ -78,8 +79,8 @@ stories = st.lists(st.one_of(turns, between), min_size=1, max_size=6)
 
 async def happen(engine: Engine, session: LiveSession, client: Numbered, what: tuple[object, ...]) -> None:
     match what:
-        case ("turn", list(script), str(end)):
-            await ended(begin(engine, session, *map(str, script), end))
+        case ("turn", script, str(end)):
+            await ended(begin(engine, session, *cast("list[str]", script), end))
         case ("between",):
             session.emit_update({"sessionUpdate": "_zed/mood", "mood": "fine"})
         case ("option",):
@@ -105,7 +106,7 @@ async def check_all_cuts(session: LiveSession, seen: Numbered, start: Position) 
 
 async def tell_story(place: Path, story: list[tuple[object, ...]]) -> None:
     """Let things happen; "reopen" and "crash" let another process go on."""
-    engines = []
+    engines: list[AbstractAsyncContextManager[Engine]] = []
     opening = engine_at(place, ScriptedAgent(), LIMITS)
     engine = await opening.__aenter__()
     engines.append(opening)
@@ -249,7 +250,7 @@ async def test_a_hand_over_makes_older_positions_unknown(tmp_path: Path) -> None
         session = await engine.create("/project")
         client = await watched(session)
         await ended(begin(engine, session, "say a"))
-        await engine.store.hand_over(session.id, "another")  # pyright: ignore[reportAttributeAccessIssue]
+        await cast("Any", engine.store).hand_over(session.id, "another")
         session = await engine.restore(session.id, "/project")
         with pytest.raises(PositionLost):
             await session.attach(client, client.seen[-1][0])

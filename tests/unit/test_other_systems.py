@@ -283,7 +283,11 @@ def test_on_macos_what_is_durable_is_not_in_the_memory_of_the_drive(
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
     monkeypatch.setattr(fcntl, "fcntl", control)
-    monkeypatch.setattr(os, "fsync", lambda _: asked.append("fsync"))
+
+    def sync(_fd: int) -> None:
+        asked.append("fsync")
+
+    monkeypatch.setattr(os, "fsync", sync)
     each = ["full"] if knows_how else ["full", "fsync"]
     sync_directory(tmp_path)
     assert asked == each

@@ -45,6 +45,10 @@ def demo(*, fast: bool) -> int:
         return asyncio.run(_Story(Path(place), 0.0 if fast else 1.0).tell())
 
 
+_KILL: int = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""There is no signal that cannot be caught on Windows; a process is ended there by any."""
+
+
 class _Story:
     """Three processes and two clients, one store."""
 
@@ -82,7 +86,7 @@ class _Story:
                         received = self._stream(received, update.text)
                     if len(received.split()) == WORDS:
                         self._say("")
-                        os.kill(int((self._place / "pid-1").read_text()), signal.SIGKILL)
+                        os.kill(int((self._place / "pid-1").read_text()), _KILL)
                         await self._pause()
         self._say(f"         kill -9, in mid-answer. The editor had received {len(received.split())} words.", "bad")
         await self._pause()

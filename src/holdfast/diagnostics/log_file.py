@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -119,8 +120,7 @@ def _open_locked(path: Path) -> int:
 
 
 def _lock(fd: int) -> None:
-    try:
-        import fcntl  # noqa: PLC0415  (there is none on Windows, where two processes may mix up a line)
-    except ImportError:
-        return
-    fcntl.flock(fd, fcntl.LOCK_EX)
+    if sys.platform != "win32":  # there two processes may mix up a line
+        import fcntl  # noqa: PLC0415  (there is none on Windows)
+
+        fcntl.flock(fd, fcntl.LOCK_EX)

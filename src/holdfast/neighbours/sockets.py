@@ -32,6 +32,7 @@ CONNECT_SECONDS = 3.0
 PATH_BYTES = 100
 """Systems take 104 or 108 bytes, a zero behind them."""
 
+_AF_UNIX: socket.AddressFamily = getattr(socket, "AF_UNIX", socket.AF_INET)
 _XUCRED = struct.Struct("=IIh")
 _LOCAL_PEERCRED = 1
 
@@ -44,7 +45,7 @@ def listen(address: str) -> socket.socket:
     else:
         path = _path(address)
         _make_private_directory(path.parent)
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening = socket.socket(_AF_UNIX, socket.SOCK_STREAM)
         try:
             path.unlink(missing_ok=True)
             listening.bind(str(path))
@@ -69,7 +70,7 @@ async def connect(address: str) -> socket.socket:
     """Connect to an address; raise `NeighbourLost` where nobody listens there, or not we are at the other end."""
     deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
     while True:
-        connecting = socket.socket(socket.AF_INET if address.startswith(TCP) else socket.AF_UNIX, socket.SOCK_STREAM)
+        connecting = socket.socket(socket.AF_INET if address.startswith(TCP) else _AF_UNIX, socket.SOCK_STREAM)
         try:
             await _connect(connecting, address, deadline)
             check_other_end(connecting)
@@ -101,10 +102,10 @@ async def _connect(connecting: socket.socket, address: str, deadline: float) -> 
 
 def check_other_end(connected: socket.socket) -> None:
     """Raise `PermissionError` where the process at the other end of a Unix socket is another user's."""
-    if connected.family != socket.AF_UNIX:
+    if connected.family != _AF_UNIX:
         return
     user = _user_at(connected)
-    if user is not None and user not in (os.geteuid(), 0):
+    if user is not None and user not in (_own_user(), 0):
         raise PermissionError(errno.EPERM, "it belongs to another user")
 
 
@@ -122,7 +123,7 @@ def _make_private_directory(path: Path) -> None:
     """Make a directory that only the user can enter; raise `PermissionError` where somebody else's is there."""
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != _own_user():
         raise PermissionError(errno.EPERM, "it belongs to another user")
     if found.st_mode & 0o077:
         path.chmod(0o700)
@@ -143,7 +144,7 @@ def remove_left_over(address: str) -> None:
 
 
 def _remove_if_dead(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trying:
+    with socket.socket(_AF_UNIX, socket.SOCK_STREAM) as trying:
         trying.settimeout(0.0)
         try:
             trying.connect(str(path))
@@ -159,7 +160,11 @@ def _path(address: str) -> Path:
     if len(os.fsencode(path)) <= PATH_BYTES:
         return Path(path)
     short = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
-    return Path(f"/tmp/holdfast-{os.geteuid()}/{short}.sock")  # noqa: S108  (whose directory that is, is looked at)
+    return Path(f"/tmp/holdfast-{_own_user()}/{short}.sock")  # noqa: S108  (whose directory that is, is looked at)
+
+
+def _own_user() -> int:
+    return 0 if sys.platform == "win32" else os.geteuid()
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
