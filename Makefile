@@ -20,6 +20,7 @@ demo: $(VENV)/.ready
 	@$(BIN)/holdfast demo
 	@$(BIN)/python examples/wrapped_and_killed.py
 
+# Many tests wait for processes more than they compute: six at once keep two cores busy.
 test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -31,7 +32,7 @@ test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux
 		| grep -q "score: 100%"
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 6 --dist worksteal
 
 # The tests on every Python that is there, and with the lowest dependencies.
 matrix: $(VENV)/.ready

@@ -229,6 +229,8 @@ def test_every_request_is_answered_once_in_lines_no_longer_than_the_limit(
             transport.feed(json.dumps(sent[:cut]).encode() + b"\n" if cut else b"")
             for request in sent[cut:]:
                 transport.feed(json.dumps(request).encode() + b"\n")
+            for _ in range(1_000):  # at its end a peer waits for answers only for a while
+                await asyncio.sleep(0)
         assert all(len(line) <= limit for line in transport.sent)
         replies: list[Any] = []
         for line in transport.sent:

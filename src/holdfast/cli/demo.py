@@ -7,6 +7,7 @@ directory that is removed afterwards.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -41,6 +42,8 @@ def demo(*, fast: bool) -> int:
     if sys.platform == "win32":
         click.echo("The demo kills a process as Linux and macOS do; there is none for Windows.")
         return 1
+    # The kill may cut the agent's last line in two; the story tells of the kill, and nobody need hear of the line.
+    logging.getLogger("holdfast.client").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as place:
         return asyncio.run(_Story(Path(place), 0.0 if fast else 1.0).tell())
 

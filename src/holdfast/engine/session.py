@@ -55,9 +55,9 @@ class LiveSession(SessionSettings):
     """A session that is open in this process."""
 
     __slots__ = (
-        "_asks", "_detaching", "_readers_changed", "_registry", "additional", "agent", "agent_name", "attachments",
-        "background", "created_at", "cwd", "id", "idle_since", "is_lost", "journal", "principal", "queue", "runner",
-        "state", "title", "turn",
+        "_asks", "_detaching", "_readers_changed", "_registry", "_setting", "additional", "agent", "agent_name",
+        "attachments", "background", "created_at", "cwd", "id", "idle_since", "is_lost", "journal", "principal",
+        "queue", "runner", "state", "title", "turn",
     )  # fmt: skip
 
     agent: AgentSession
@@ -96,6 +96,7 @@ class LiveSession(SessionSettings):
         """Whether another process has taken it over (P4)."""
         self._registry = registry
         self._asks: Asks | None = None
+        self._setting: asyncio.Lock | None = None  # held while an option is set
         self._detaching: tuple[asyncio.Task[None], ...] = ()
         self._readers_changed: asyncio.Event | None = None
 

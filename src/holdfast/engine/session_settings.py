@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Literal
 
@@ -40,6 +41,7 @@ class SessionSettings:
         journal: Journal
         turn: LiveTurn | None
         _registry: Registry
+        _setting: asyncio.Lock | None
 
         def announce(self, update: Update) -> None: ...
         async def lose(self, reason: str) -> None: ...
@@ -92,6 +94,13 @@ class SessionSettings:
         await self._registry.finish(self._set_option(option_id, value))
 
     async def _set_option(self, option_id: str, value: object) -> bool:
+        # One after the other: a store far away may finish the later first, and clients would be left with the earlier.
+        if self._setting is None:
+            self._setting = asyncio.Lock()
+        async with self._setting:
+            return await self._set_option_now(option_id, value)
+
+    async def _set_option_now(self, option_id: str, value: object) -> bool:
         options = self.agent.options
         checked = checked_value(options, option_id, value)
         option = next(option for option in options if option.id == option_id)
