@@ -174,10 +174,23 @@ class TurnLogs:
         """Take a log that has nothing unsealed out of its place, so that nobody begins a turn in it (P4)."""
         if self.window is None:
             self.remove(n)
-        elif log.read().strip(b"\0"):
+        elif said := log.read().rstrip(b"\0"):
             with suppress(OSError):
-                self._path(n).replace(self._kept_path(n))  # what was said stays readable
+                self._put_aside(n, said, self.window)  # what was said stays readable
         log.remove()
+
+    def _put_aside(self, n: int, said: bytes, window: EventWindow) -> None:
+        """Put what a log says behind what was put aside before, if the window has room for both."""
+        path, kept = self._path(n), self._kept_path(n)
+        before = kept.read_bytes().rstrip(b"\0") if kept.exists() else b""
+        if not before or len(before) + len(said) > window.size:
+            path.replace(kept)
+            return
+        both = kept.with_suffix(".both")
+        both.write_bytes(before + said)
+        both.chmod(0o600)
+        both.replace(kept)
+        path.unlink()
 
     def keep(self, transaction: Transaction, last: Claim, claim: Claim, log: TurnFile | None) -> None:
         """Hold a log that was taken, under its new claim."""
@@ -274,7 +287,10 @@ class TurnLogs:
                     files.insert(0, opened.enter_context(path.open("rb")))
             if len(files) > 1 and os.path.sameopenfile(files[0].fileno(), files[1].fileno()):
                 files.pop()
-            return [file.read() for file in files]
+            read = [file.read() for file in files]
+            if len(read) > 1 and read[0].endswith(read[1].rstrip(b"\0")):
+                read.pop()  # it was put behind the other meanwhile
+            return read
 
     def remove_past_window(self, is_unused: Callable[[int], bool]) -> None:
         """Remove the logs whose last event is older than the window; `is_unused` says whose nobody writes."""
