@@ -229,7 +229,7 @@ class Trial:
             with suppress(ProcessLookupError):
                 node.send_signal(signal.SIGCONT)
             try:
-                async with asyncio.timeout(4 * PATIENCE):  # each turn that it has left waits for the database
+                async with asyncio.timeout(PATIENCE):
                     await node.wait()
             except TimeoutError:
                 self.counts["did not end"] += 1
