@@ -18,6 +18,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.view.languages import LANGUAGES, LONG_LINE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -30,22 +32,6 @@ GUTTER = Style(color="blue", dim=True)
 
 _INLINE = {"strong": BOLD, "em": Style(italic=True), "s": Style(strike=True)}
 _HEADINGS = {"h1": Style(bold=True, underline=True, color="magenta"), "h2": Style(bold=True, color="magenta")}
-
-LANGUAGES = {
-    "python": "python", "py": "python", "pycon": "pycon", "bash": "bash", "sh": "bash", "shell": "bash",
-    "zsh": "bash", "console": "console", "javascript": "javascript", "js": "javascript", "jsx": "javascript",
-    "typescript": "typescript", "ts": "typescript", "tsx": "typescript", "json": "json", "jsonc": "json",
-    "yaml": "yaml", "yml": "yaml", "toml": "toml", "ini": "ini", "html": "html", "xml": "xml", "css": "css",
-    "sql": "sql", "rust": "rust", "rs": "rust", "go": "go", "golang": "go", "kotlin": "kotlin",
-    "kt": "kotlin", "c": "c", "h": "c", "cpp": "cpp", "c++": "cpp", "cs": "csharp", "csharp": "csharp",
-    "ruby": "ruby", "rb": "ruby", "php": "php", "swift": "swift", "dart": "dart", "lua": "lua", "elixir": "elixir",
-    "haskell": "haskell", "hs": "haskell", "scala": "scala", "diff": "diff", "patch": "diff", "make": "make",
-    "makefile": "make", "dockerfile": "docker", "docker": "docker", "nix": "nix", "zig": "zig",
-}  # fmt: skip
-"""The languages that are highlighted. Not every lexer there is: some, as that of Java, can be kept busy for long."""
-
-LONG_LINE = 240
-"""Code with longer lines is not highlighted: it is data, and takes long."""
 
 _parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 CONSOLE = Console(file=StringIO(), width=80, color_system=None, legacy_windows=False, _environ={})

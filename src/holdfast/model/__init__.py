@@ -40,7 +40,7 @@ from holdfast.model.sessions import (
     title_from,
 )
 from holdfast.model.splitting import shortened_update, split_update
-from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, ToolKind, ToolStatus
+from holdfast.model.tool_calls import FINAL_STATUSES, TOOL_KINDS, TOOL_STATUSES, ToolKind, ToolStatus
 
 __all__ = [
     "ALLOW_OR_REJECT",
@@ -48,6 +48,7 @@ __all__ = [
     "LOCAL",
     "RULES",
     "TOOL_KINDS",
+    "TOOL_STATUSES",
     "UNBOUND",
     "AgentDescription",
     "Answer",

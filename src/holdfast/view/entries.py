@@ -15,12 +15,14 @@ import msgspec
 from holdfast.model.history import Terminal
 from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.safe_text import terminal_text
+from holdfast.view.terminal_colours import terminal_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.model.events import Update
     from holdfast.model.history import Entry
+    from holdfast.view.terminal_colours import TextRun
 
 Role: TypeAlias = Literal["user", "agent", "thought", "session", "tool", "plan", "terminal", "note", "other"]
 """Who speaks, or what the entry is. A note is about the conversation: that a turn was cancelled, for example."""
@@ -42,6 +44,8 @@ class Part(NamedTuple):
     kind: PartKind
     text: str
     label: str = ""
+    runs: tuple[TextRun, ...] = ()
+    """Of ``code`` that a terminal showed in colours: the same text with them."""
 
 
 class EntryView(NamedTuple):
@@ -53,6 +57,12 @@ class EntryView(NamedTuple):
     title: str
     status: str
     parts: tuple[Part, ...]
+    tool_kind: str = ""
+    """Of a tool call: what the tool does, as `execute`."""
+    tool_status: str = ""
+    """Of a tool call: how far it is, as `in_progress`."""
+    terminal: str = ""
+    """Of a terminal: the id by which tool calls name it."""
 
 
 _SPEAKERS: dict[str, Role] = {
@@ -82,13 +92,14 @@ def view_entry(entry: Entry) -> EntryView:
         case "tool_call_update":
             kind, status = _string(members.get("kind")), _string(members.get("status"))
             title = _string(members.get("title")) or _string(members.get("name")) or entry.key
-            status = ", ".join(word.replace("_", " ") for word in (kind, status) if word and word != "other")
-            return EntryView("tool", entry.key, title, status, tuple(_call(entry)))
+            shown = ", ".join(word.replace("_", " ") for word in (kind, status) if word and word != "other")
+            return EntryView("tool", entry.key, title, shown, tuple(_call(entry)), kind, status)
         case "plan_update":
             return EntryView("plan", "", "", "", tuple(_plan(members.get("plan"))))
         case "terminal_update":
             title = _string(members.get("command")) or entry.key
-            return EntryView("terminal", "", title, _exit(members.get("exitStatus")), tuple(_output(entry)))
+            status = _exit(members.get("exitStatus"))
+            return EntryView("terminal", "", title, status, tuple(_output(entry)), terminal=entry.key)
         case "compaction_update":
             status = _string(members.get("status")).replace("_", " ")
             parts = [*map(_block, entry.blocks()), *_remarks(members.get("error"))]
@@ -174,7 +185,8 @@ def _item(item: Any) -> Iterator[Part]:
 def _result(text: str) -> Part:
     """Return the text that a tool gave. Many agents put it into a fence; that is not part of what the tool gave."""
     fence = _ONE_FENCE.fullmatch(text)
-    return Part("code", fence[3], fence[2]) if fence else Part("code", text)
+    text, language = (fence[3], fence[2]) if fence else (text, "")
+    return terminal_part(text.encode(errors="replace")) if "\x1b[" in text else Part("code", text, language)
 
 
 def _diff(item: dict[str, Any]) -> Iterator[Part]:
@@ -232,8 +244,15 @@ def _plan(plan: Any) -> Iterator[Part]:
 
 
 def _output(entry: Entry) -> Iterator[Part]:
-    if isinstance(entry, Terminal) and (text := terminal_text(entry.output()).strip("\n")):
-        yield Part("code", text)
+    if isinstance(entry, Terminal):
+        part = terminal_part(entry.output())
+        if part.text:
+            yield part
+
+
+def terminal_part(output: bytes) -> Part:
+    """Return what a terminal showed in the end, with its colours."""
+    return Part("code", terminal_text(output).strip("\n"), runs=terminal_runs(output.strip(b"\r\n")))
 
 
 def _exit(status: Any) -> str:
