@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from holdfast.agent.port import AuthorAgent
 from holdfast.engine import EngineLimits
 from holdfast.server.host import Host
-from holdfast.server.remote import Names, RemoteServer
+from holdfast.server.remote import Names, RemoteServer, Workspaces
 from holdfast.store import EventWindow
+from holdfast.store.address import default_address, directory_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,7 @@ def asgi(
     protocol: ProtocolChoice = "auto",
     limits: RemoteLimits | None = None,
     path: str = "/acp",
+    workspaces: Iterable[str] = (),
 ) -> RemoteServer:
     """Return an ASGI application that serves an agent over WebSocket and HTTP.
 
@@ -44,10 +46,20 @@ def asgi(
         protocol: the versions to speak.
         limits: how much it takes from each principal.
         path: where the agent is, below what the application is mounted under.
+        workspaces: the directories in which sessions may be opened; ``{principal}`` in one stands for who asks. Without
+            any, each principal has a directory of its own beside the store.
 
     """
     engine_limits = EngineLimits(keep_events=EventWindow())
     host = Host(
         AuthorAgent(agent), store=None if store is None else str(store), protocol=protocol, limits=engine_limits
     )
-    return RemoteServer(host, names=Names(hosts, origins), authenticator=authenticator, limits=limits, path=path)
+    own = directory_beside(default_address() if store is None else str(store)) / "workspaces"
+    return RemoteServer(
+        host,
+        names=Names(hosts, origins),
+        authenticator=authenticator,
+        limits=limits,
+        path=path,
+        workspaces=Workspaces(workspaces, own=own),
+    )

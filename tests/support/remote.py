@@ -12,7 +12,7 @@ from holdfast.client.http_transport import HttpClientTransport
 from holdfast.demo import agent as demo
 from holdfast.engine import EngineLimits
 from holdfast.server import Host
-from holdfast.server.remote import Names, RemoteLimits, RemoteServer
+from holdfast.server.remote import Names, RemoteLimits, RemoteServer, Workspaces
 from holdfast.store import EventWindow
 from holdfast.transport.websocket_client import connect_websocket
 from tests.support.acp import Client
@@ -127,7 +127,8 @@ async def served(
 
     host = Host(AuthorAgent(agent), store=str(store), limits=EngineLimits(keep_events=window))
     names = Names([])
-    chosen: dict[str, Any] = {"authenticator": ByName(), "limits": limits, **settings}
+    anywhere = Workspaces(["/"])
+    chosen: dict[str, Any] = {"authenticator": ByName(), "limits": limits, "workspaces": anywhere, **settings}
     server = RemoteServer(host, names=names, **chosen)
     protocol: dict[str, Any] = {"ws": WebSocketsSansIOProtocol} if way == "asgi websocket" else {}
     async with serving_app(server, **protocol) as port:

@@ -38,8 +38,8 @@ class ServeProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def token(self, name: str) -> str:
-        """Make a token."""
-        return self.tokens.add(name)
+        """Make a token; whoever has it may work anywhere."""
+        return self.tokens.add(name, ["/"])
 
     def start(self) -> Self:
         """Start it and wait until it is ready."""

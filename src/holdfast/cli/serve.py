@@ -33,6 +33,10 @@ its command, behind `--`:
                                                for others; give each of them a token: holdfast token new ada
   holdfast serve demo --port 8181 --no-auth    for tests: everybody on this machine is let in
 
+Sessions are opened in directories of this machine. You may choose any, as long as others cannot reach the server.
+Everybody else, and everybody on a server that others can reach, has those of --workspace; without it, one of their own
+beside the store.
+
 Nobody is let in without a token. The one of this machine's user is found by `holdfast connect` and `holdfast chat` by
 themselves. All limits can be put into a file: --config serve.toml.
 """
@@ -53,6 +57,14 @@ themselves. All limits can be put into a file: --config serve.toml.
 @click.option(
     "--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file of tokens (default: beside the store)."
 )
+@click.option(
+    "--workspace",
+    "workspaces",
+    metavar="DIR",
+    multiple=True,
+    help="A directory in which sessions may be opened; {principal} in it stands for who asks. May be given again.",
+)
+@click.option("--mcp-programs", is_flag=True, help="Start MCP servers that clients name, as this user: trust them.")
 @click.option("--store", metavar="FILE", help="Where sessions are kept, as for `holdfast run`.")
 @click.option("--protocol", type=click.Choice(["1", "2", "auto"]), default="auto", show_default=True)
 @click.option(
@@ -105,6 +117,9 @@ def _check(options: Mapping[str, Any]) -> None:
     from holdfast.server.remote.names import is_loopback  # noqa: PLC0415
 
     here = is_loopback(options["host"])
+    for directory in options["workspaces"]:
+        if not Path(directory).is_absolute() or ("{principal}" not in directory and not Path(directory).is_dir()):
+            raise click.UsageError(f"--workspace {directory}: name a directory that is there, by its absolute path")
     if (options["tls_cert"] is None) is not (options["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
     if options["no_auth"] and not here:
@@ -117,12 +132,22 @@ def _check(options: Mapping[str, Any]) -> None:
 
 
 def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteServer:
-    from holdfast.server.remote import Everybody, RemoteServer, SignIn, names_for  # noqa: PLC0415
+    from holdfast.model import LOCAL  # noqa: PLC0415
+    from holdfast.server.remote import (  # noqa: PLC0415
+        Everybody,
+        RemoteServer,
+        SignIn,
+        TokenFile,
+        Workspaces,
+        names_for,
+    )
+    from holdfast.server.remote.names import is_loopback  # noqa: PLC0415
     from holdfast.store.address import MEMORY  # noqa: PLC0415
 
     files = server_files(options["store"])
     names = names_for(options["host"], port, options["names"], options["origins"])
-    authenticator = Everybody() if options["no_auth"] else local_token(files, options["tokens"])
+    tokens = TokenFile(options["tokens"] or files.tokens)
+    authenticator = Everybody() if options["no_auth"] else local_token(files, tokens)
     sign_in = SignIn(files.cookie_key)
     return RemoteServer(
         host,
@@ -131,6 +156,13 @@ def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteS
         sign_in=sign_in,
         limits=_limits(options),
         keep=None if options["store"] == MEMORY else files.connections,
+        workspaces=Workspaces(
+            options["workspaces"],
+            named=tokens.workspaces,
+            own=files.workspaces,
+            anywhere=(LOCAL,) if is_loopback(options["host"]) else (),
+        ),
+        programs=options["mcp_programs"],
     )
 
 

@@ -23,12 +23,17 @@ class ServerFiles(NamedTuple):
     """Connections that outlive the process."""
     local_token: Path
     """The token of this machine's user; whoever can read it is that user."""
+    workspaces: Path
+    """Directories of principals that were given none."""
 
 
 def server_files(store: str | None = None) -> ServerFiles:
     """Return where the files of a server with that store are; of one in memory, where the usual ones are."""
     beside = directory_beside(store or default_address())
-    return ServerFiles(beside / "tokens.toml", beside / "cookie.key", beside / "connections", beside / "local.token")
+    return ServerFiles(
+        beside / "tokens.toml", beside / "cookie.key", beside / "connections", beside / "local.token",
+        beside / "workspaces",
+    )  # fmt: skip
 
 
 class LocalOrTokens:
@@ -54,11 +59,9 @@ class LocalOrTokens:
         return LOCAL if is_local else owner
 
 
-def local_token(files: ServerFiles, tokens: Path | None) -> LocalOrTokens:
+def local_token(files: ServerFiles, tokens: TokenFile) -> LocalOrTokens:
     """Return an authenticator that knows the user of this machine, whose token is made if there is none."""
-    from holdfast.server.remote import TokenFile  # noqa: PLC0415
-
-    return LocalOrTokens(_read_or_make(files.local_token), TokenFile(tokens or files.tokens))
+    return LocalOrTokens(_read_or_make(files.local_token), tokens)
 
 
 def _read_or_make(path: Path) -> str:

@@ -14,6 +14,8 @@ def token() -> None:
     r"""Make and remove the tokens with which others use `holdfast serve`.
 
     \b
+      holdfast token new ada --workspace /srv/ada
+                                       the same, and say where on the server she may work
       holdfast token new ada           print a token for Ada, once; only its hash is stored
       holdfast token list              who has tokens
       holdfast token remove ada        let her in no more; takes effect at once
@@ -24,13 +26,20 @@ def token() -> None:
 
 @token.command("new")
 @click.argument("name")
+@click.option(
+    "--workspace",
+    "workspaces",
+    metavar="DIR",
+    multiple=True,
+    help="A directory on the server in which NAME may open sessions; may be given more than once.",
+)
 @click.option("--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file (default: beside the store).")
-def new(name: str, tokens: Path | None) -> None:
+def new(name: str, workspaces: tuple[str, ...], tokens: Path | None) -> None:
     """Print a new token for NAME."""
     from holdfast.server.remote.authentication import TokenFile  # noqa: PLC0415
 
     file = TokenFile(tokens or server_files().tokens)
-    click.echo(file.add(name))
+    click.echo(file.add(name, workspaces))
     click.echo(f"This is shown once. Its hash is in {file.path}.", err=True)
 
 

@@ -39,6 +39,8 @@ class Setup(NamedTuple):
     """Its MCP servers; objects as it named them where the agent hands them on to somebody else."""
     system_prompt: SystemPrompt | None
     meta: Update | None = None
+    notices: tuple[Update, ...] = ()
+    """What the client is told when it is attached, besides what the agent has to say."""
 
 
 class Lowering(Protocol):

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.errors import AuthRequired, InvalidRequest, SessionNotFound, UnsupportedVersion
 from holdfast.model import LOCAL, AgentDescription, ClientInfo, Scope
 from holdfast.peer import Peer, Routes
+from holdfast.server.access import Access
 from holdfast.server.positions import ASKED, PROCESS, InMeta
 
 if TYPE_CHECKING:
@@ -55,12 +56,15 @@ class ClientConnection:
         principal: str = LOCAL,
         limits: PeerLimits | None = None,
         is_only: bool = False,
+        access: Access | None = None,
         on_frame: Observer | None = None,
     ) -> None:
         self.host = host
         self.principal = principal
         self.is_only = is_only
         """Whether the host ends with it: its turns are then cancelled, otherwise they go on without it."""
+        self.access: Access = access or Access()
+        """What it may use of this machine (H10)."""
         self.peer: Peer = Peer(transport, self._first_routes(), limits=limits)
         if on_frame is not None:
             self.peer.observe(on_frame)

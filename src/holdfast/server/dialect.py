@@ -24,6 +24,7 @@ from holdfast.model import (
     new_session_id,
 )
 from holdfast.peer import Routes
+from holdfast.server.access import not_started
 from holdfast.server.attached_client import AttachedClient, Setup, as_past
 from holdfast.server.positions import AT, InMeta, SeenUpTo
 from holdfast.surface import shapes
@@ -390,7 +391,7 @@ class Dialect(ABC):
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client
-        if notices := session.notices(client):
+        if notices := [*session.notices(client), *client.setup.notices]:
             client.attachment.deliver([event_from(notice) for notice in notices], None)
 
     def _turn_of(self, seen: SeenUpTo) -> Position:
@@ -452,18 +453,21 @@ class Dialect(ABC):
 
     def _setup(self, params: shapes.NewSession) -> Setup:
         cwd, additional = checked_roots(params.cwd, params.additional_directories or ())
+        self.connection.access.check(cwd, additional)
         system_prompt = checked_system_prompt(params.system_prompt, self.connection.description.accepts)
-        return Setup(cwd, additional, self._servers(params), system_prompt, params.meta)
+        named, refused = self.connection.access.startable(params.mcp_servers or ())
+        notices = (not_started(refused),) if refused else ()
+        return Setup(cwd, additional, self._servers(named), system_prompt, params.meta, notices)
 
-    def _servers(self, params: shapes.NewSession) -> tuple[Server | Update, ...]:
+    def _servers(self, named: Sequence[Update]) -> tuple[Server | Update, ...]:
         """Parse the MCP servers that a client names (E1), unless the agent hands them on (G2)."""
-        if not params.mcp_servers:
+        if not named:
             return ()
         if self.connection.description.forwards:
-            return tuple(params.mcp_servers)
+            return tuple(named)
         from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
 
-        return read_servers(params.mcp_servers, self.mcp_kinds, typed=self.mcp_typed)
+        return read_servers(named, self.mcp_kinds, typed=self.mcp_typed)
 
 
 def session_info(info: SessionInfo) -> Update:

@@ -10,6 +10,7 @@ from holdfast.server.remote.limits import RemoteLimits
 from holdfast.server.remote.names import Names, names_for
 from holdfast.server.remote.requests import RemoteRequest
 from holdfast.server.remote.sign_in import SignIn
+from holdfast.server.remote.workspaces import Workspaces
 
 __all__ = [
     "Authenticator",
@@ -20,5 +21,6 @@ __all__ = [
     "RemoteServer",
     "SignIn",
     "TokenFile",
+    "Workspaces",
     "names_for",
 ]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import RequestError
 from holdfast.model import Position
+from holdfast.server.access import Access
 from holdfast.server.positions import SeenUpTo
 from holdfast.server.remote.acp_streams import read_incoming
 from holdfast.server.remote.authentication import Everybody
@@ -29,6 +30,7 @@ from holdfast.server.remote.limits import Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
 from holdfast.server.remote.requests import Refusal, read_body, refuse, request_from, respond
 from holdfast.server.remote.sign_in import COOKIE, SignIn
+from holdfast.server.remote.workspaces import Workspaces
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
 from holdfast.transport.lines import Oversized
 
@@ -74,12 +76,16 @@ class RemoteServer:
         path: str = "/acp",
         pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
         keep: Path | None = None,
+        workspaces: Workspaces | None = None,
+        programs: bool = False,
     ) -> None:
         """Serve a host.
 
         `names` says under which names it may be asked. Without an `authenticator` everybody is let in as the user of
         this machine. `pages` is an ASGI application for all paths that are not ours. In the directory `keep`
-        connections over HTTP are kept, so that their ids are known after a restart.
+        connections over HTTP are kept, so that their ids are known after a restart. `workspaces` says who may work in
+        which directories; without it the user of this machine may work anywhere, and nobody else at all. `programs`
+        says that MCP servers which are programs may be named by those who may not work anywhere.
         """
         self.host = host
         self.path = path
@@ -89,7 +95,11 @@ class RemoteServer:
         self.sign_in: SignIn = sign_in or SignIn()
         self.metrics: Metrics = Metrics()
         self.quotas: Quotas = Quotas(self.limits, time.monotonic)
-        self.connections: Connections = Connections(host, self.limits, self.quotas, KeptConnections(keep))
+        self.workspaces: Workspaces = workspaces or Workspaces()
+        self._programs = programs
+        self.connections: Connections = Connections(
+            host, self.limits, self.quotas, KeptConnections(keep), self._access_of
+        )
         self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
         self._pages = pages
@@ -193,6 +203,11 @@ class RemoteServer:
             self.metrics.refused["rate"] += 1
             raise Refusal(429, "Too many requests; wait a moment", {"retry-after": "1"})
         return principal
+
+    def _access_of(self, principal: str) -> Access:
+        """Return what a principal may use of this machine (H10)."""
+        directories = self.workspaces.of(principal)
+        return Access(directories, starts_programs=self._programs or directories is None)
 
     async def _use_link(self, request: RemoteRequest, send: Send) -> None:
         principal = self.sign_in.use_link(request.path.removeprefix("/link/"))

@@ -17,6 +17,7 @@ from holdfast.errors import UsageError
 from holdfast.model import LOCAL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from holdfast.server.remote.requests import RemoteRequest
@@ -57,8 +58,16 @@ class TokenEntry(msgspec.Struct, frozen=True):
     created: str = ""
 
 
+class PrincipalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is said of a principal, besides its tokens."""
+
+    workspaces: tuple[str, ...] = ()
+    """The directories in which it may open sessions (H10)."""
+
+
 class _TokenFile(msgspec.Struct):
     token: list[TokenEntry] = []
+    principal: dict[str, PrincipalEntry] = {}
 
 
 class TokenFile:
@@ -67,7 +76,7 @@ class TokenFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read_at: tuple[int, int] | None = None
-        self._entries: list[TokenEntry] = []
+        self._read = _TokenFile()
 
     async def principal(self, request: RemoteRequest) -> str | None:
         """Return whom the token of a request names."""
@@ -85,41 +94,63 @@ class TokenFile:
 
     def entries(self) -> list[TokenEntry]:
         """Return the tokens there are; raise `UsageError` where the file makes no sense."""
+        return self._file().token
+
+    def workspaces(self, principal: str) -> tuple[str, ...]:
+        """Return the directories that the file gives to a principal, if it does."""
+        entry = self._file().principal.get(principal)
+        return () if entry is None else entry.workspaces
+
+    def _file(self) -> _TokenFile:
         try:
             status = self.path.stat()
         except FileNotFoundError:
-            self._entries, self._read_at = [], None
-            return []
+            self._read, self._read_at = _TokenFile(), None
+            return self._read
         if (status.st_mtime_ns, status.st_size) != self._read_at:
             try:
-                read = msgspec.toml.decode(self.path.read_bytes(), type=_TokenFile)
+                self._read = msgspec.toml.decode(self.path.read_bytes(), type=_TokenFile)
             except msgspec.DecodeError as e:
                 raise UsageError(f"{self.path} makes no sense: {e}") from None
-            self._entries, self._read_at = read.token, (status.st_mtime_ns, status.st_size)
-        return self._entries
+            self._read_at = (status.st_mtime_ns, status.st_size)
+        return self._read
 
-    def add(self, name: str) -> str:
-        """Create a token for a principal and store its hash; return the token, which is nowhere else."""
+    def add(self, name: str, workspaces: Sequence[str] = ()) -> str:
+        """Create a token for a principal and store its hash; return the token, which is nowhere else.
+
+        `workspaces` are the directories the principal may work in, instead of what was said of it before.
+        """
         if not NAME.fullmatch(name):
             raise UsageError(f"{name!r} is no name for a principal; use letters, digits and @ . _ + -")
+        for directory in workspaces:
+            if not os.path.isabs(directory):  # noqa: PTH117
+                raise UsageError(f"{directory!r} is no absolute path")
         token = PREFIX + secrets.token_urlsafe(32)
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._write([*self.entries(), TokenEntry(name, hash_token(token), created)])
+        principals = dict(self._file().principal)
+        if workspaces:
+            principals[name] = PrincipalEntry(tuple(workspaces))
+        self._write([*self.entries(), TokenEntry(name, hash_token(token), created)], principals)
         return token
 
     def remove(self, name: str) -> int:
-        """Remove the tokens of a principal; return how many there were."""
+        """Remove the tokens of a principal, and what is said of it; return how many tokens there were."""
         kept = [entry for entry in self.entries() if entry.name != name]
         removed = len(self.entries()) - len(kept)
         if removed:
-            self._write(kept)
+            principals = {known: entry for known, entry in self._file().principal.items() if known != name}
+            self._write(kept, principals)
         return removed
 
-    def _write(self, entries: list[TokenEntry]) -> None:
-        tables = (
+    def _write(self, entries: list[TokenEntry], principals: Mapping[str, PrincipalEntry]) -> None:
+        tables = [
             f'[[token]]\nname = "{entry.name}"\nsha256 = "{entry.sha256}"\ncreated = "{entry.created}"\n'
             for entry in entries
-        )
+        ]
+        tables += [
+            f'[principal."{name}"]\nworkspaces = {msgspec.json.encode(entry.workspaces).decode()}\n'
+            for name, entry in principals.items()
+        ]
         text = "# Tokens of `holdfast serve`. Only their hashes are here; see `holdfast token --help`.\n\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.errors import RequestError
 from holdfast.peer import PeerLimits
 from holdfast.server.connection import ClientConnection
 from holdfast.server.remote.acp_streams import AcpStreams, Incoming
@@ -17,6 +19,9 @@ from holdfast.server.remote.kept_connections import KeptConnection
 from holdfast.server.remote.requests import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.server.access import Access
     from holdfast.server.host import Host
     from holdfast.server.remote.kept_connections import KeptConnections
     from holdfast.server.remote.limits import Quotas, RemoteLimits
@@ -32,12 +37,20 @@ class RemoteConnection:
     """One client's connection, over a WebSocket or over HTTP."""
 
     def __init__(
-        self, host: Host, transport: Transport, principal: str, limits: RemoteLimits, connection_id: str
+        self,
+        host: Host,
+        transport: Transport,
+        principal: str,
+        limits: RemoteLimits,
+        connection_id: str,
+        access: Access | None = None,
     ) -> None:
         self.id = connection_id
         self.principal = principal
         self.transport = transport
-        self.client: ClientConnection = ClientConnection(host, transport, principal=principal, limits=LIMITS)
+        self.client: ClientConnection = ClientConnection(
+            host, transport, principal=principal, limits=LIMITS, access=access
+        )
         self.client.max_sessions = limits.sessions
         self.streams: AcpStreams | None = None
         """Its streams, if it is one over HTTP."""
@@ -55,8 +68,16 @@ class RemoteConnection:
 class Connections:
     """All connections of a server."""
 
-    def __init__(self, host: Host, limits: RemoteLimits, quotas: Quotas, kept: KeptConnections) -> None:
+    def __init__(
+        self,
+        host: Host,
+        limits: RemoteLimits,
+        quotas: Quotas,
+        kept: KeptConnections,
+        access_of: Callable[[str], Access],
+    ) -> None:
         self._kept = kept
+        self._access_of = access_of
         self._restoring: dict[str, asyncio.Task[RemoteConnection | None]] = {}
         self._host = host
         self._limits = limits
@@ -112,7 +133,8 @@ class Connections:
         await streams.transport.deliver(bytes(kept.initialize))
         await answer
         for session_id, session in kept.sessions.items():
-            connection.client.reopen(session_id, session.cwd, session.additional)
+            with suppress(RequestError):  # it may not work there any more; its client has to load it, and is told why
+                connection.client.reopen(session_id, session.cwd, session.additional)
             streams.session_stream(session_id)
         streams.kept = kept
         streams.answer_broken_prompts()
@@ -136,7 +158,7 @@ class Connections:
         """Open a connection over HTTP; it runs until it is deleted, or nobody reads it for too long."""
         streams = AcpStreams(self._limits.message, self._limits.sessions)
         id_ = connection_id or secrets.token_urlsafe(24)
-        connection = RemoteConnection(self._host, streams.transport, principal, self._limits, id_)
+        connection = self._new(streams.transport, principal, id_)
         connection.streams = streams
         connection.client.positions = streams
         self._add(connection)
@@ -152,7 +174,11 @@ class Connections:
 
     def new_websocket(self, transport: Transport, principal: str, connection_id: str) -> RemoteConnection:
         """Return a connection over a WebSocket that has yet to run."""
-        return RemoteConnection(self._host, transport, principal, self._limits, connection_id)
+        return self._new(transport, principal, connection_id)
+
+    def _new(self, transport: Transport, principal: str, connection_id: str) -> RemoteConnection:
+        access = self._access_of(principal)
+        return RemoteConnection(self._host, transport, principal, self._limits, connection_id, access)
 
     def _add(self, connection: RemoteConnection) -> None:
         self._by_id[connection.id] = connection
