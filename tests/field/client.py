@@ -44,6 +44,8 @@ class Client:
         """All updates, with the session they are about."""
         self.asked: list[dict[str, Any]] = []
         """The questions for permission."""
+        self.withdrawn: list[dict[str, Any]] = []
+        """Those of them that the agent has cancelled: another client has answered."""
         self.files: list[dict[str, str]] = []
         """What was read and written through the client."""
         self.pid = 0
@@ -151,6 +153,8 @@ class Client:
             self.updates.append((line["update"]["sessionId"], line["update"]["update"]))
         elif "asked" in line:
             self.asked.append(line["asked"])
+        elif "withdrawn" in line:
+            self.withdrawn.append(line["withdrawn"])
         elif "file" in line:
             self.files.append(line["file"])
         elif "pid" in line:

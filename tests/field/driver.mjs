@@ -2,7 +2,8 @@
 //
 // In:  {"id", "method", "params"} a request to the agent · {"method", "params"} a notification
 //      {"allow": "allow_once"} how permission requests are answered from now on; null leaves them open
-// Out: {"id", "result"} or {"id", "error"} · {"update": {sessionId, update}} · {"asked": {…}} · {"file": {…}} · {"exit": code}
+// Out: {"id", "result"} or {"id", "error"} · {"update": {sessionId, update}} · {"asked": {…}} · {"withdrawn": {…}} a question
+//      · {"file": {…}} · {"exit": code}
 
 import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
@@ -16,8 +17,9 @@ let allow = "allow_once";
 
 const say = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 
-function answer(params) {
+function answer(params, signal) {
   say({ asked: params });
+  signal.addEventListener("abort", () => say({ withdrawn: params }));
   if (allow === null) return new Promise(() => {});
   const option = params.options.find((it) => it.kind === allow) ?? params.options.find((it) => it.kind.startsWith(allow.split("_")[0]));
   return option ? { outcome: { outcome: "selected", optionId: option.optionId } } : { outcome: { outcome: "cancelled" } };
@@ -26,7 +28,7 @@ function answer(params) {
 let client = acp
   .client({ name: "field" })
   .onNotification(ours.session.update, ({ params }) => say({ update: params }))
-  .onRequest(ours.session.requestPermission, ({ params }) => answer(params));
+  .onRequest(ours.session.requestPermission, ({ params, signal }) => answer(params, signal));
 if (version === 1 && fs) {
   client = client
     .onRequest(ours.fs.readTextFile, async ({ params }) => {

@@ -14,6 +14,8 @@ import pytest
 from tests.support.acp import Refused, patiently, serving
 
 from holdfast import Agent
+from holdfast.engine.relay import finding
+from holdfast.errors import PositionLost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -369,6 +371,59 @@ async def test_a_link_that_is_cut_is_opened_anew_and_nothing_is_missed(ours: int
         await follower.until(lambda: "three" in follower.said())
         assert follower.said() == "waiting doneone two three "
         assert shared.performed == ["wait gate", "one two", "three"]
+
+
+@pytest.mark.requirement("F4", "P6")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_who_follows_a_running_turn_that_cannot_be_found_again_is_told_that_it_is_over(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "PATIENCE", 0.1)
+    async with hosts(tmp_path / "s.db") as (shared, (near, far)):
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", version, session={"notices": {}})
+        session = await owner.new()
+        await join(follower, session)
+        mine = follower.begin_prompt(session, "wait gate")
+        await follower.until(lambda: "waiting" in follower.said())
+        stop_listening(near)  # it is there, its turn runs, and nobody reaches it
+        cut_links(near)
+        await follower.until(lambda: any("running in Zed" in it["title"] for it in follower.updates("notice")))
+        if version == 1:
+            with pytest.raises(Refused, match="Zed has left"):
+                await patiently(mine)
+        else:
+            assert follower.states()[-1] == "error"
+        shared.gate("gate").set()
+
+
+@pytest.mark.requirement("F4", "H4")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_who_comes_back_from_a_position_that_is_not_kept_is_told_to_load_again(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", version, session={"notices": {}})
+        session = await owner.new()
+        await join(follower, session)
+        assert near.host.opened is not None
+        live = near.host.opened.get(session)
+
+        async def forgotten(*_: object) -> Any:
+            raise PositionLost("1.2.3")
+
+        monkeypatch.setattr(type(live), "attach", forgotten)
+        cut_links(near)
+        await follower.until(lambda: follower.updates("notice"))
+        assert follower.updates("notice")[-1]["title"] == "Zed has left; load the session again to go on watching"
+
+
+def stop_listening(host: Serving) -> None:
+    """Let a host be reached by no other process any more."""
+    assert host.host.opened is not None
+    neighbours: Any = host.host.opened._registry.neighbours  # pyright: ignore[reportPrivateUsage]
+    asyncio.get_running_loop().remove_reader(neighbours._listening.fileno())
+    neighbours._listening.close()
+    neighbours._listening = None
 
 
 def cut_links(host: Serving) -> None:

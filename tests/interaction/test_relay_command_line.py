@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.acp import running
+from tests.support.acp import agent_of, running
 from tests.support.links import PATIENCE
 
 if TYPE_CHECKING:
@@ -93,6 +94,27 @@ async def test_a_session_is_followed_from_program_to_program(tmp_path: Path) -> 
                 await printed(out, "Open in test")
                 assert await other.prompt(session, "after all") == "end_turn"
                 await printed(out, "after all")
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("F4", "P3")
+async def test_who_follows_is_told_that_a_program_was_killed_and_that_the_session_was_deleted(tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+    async with running(store, version=2) as client, running(store, version=1) as other:
+        session = await client.new(str(tmp_path))
+        async with following(session, "--store", str(store), cwd=tmp_path) as (out, told):
+            await printed(out, "Open in test")
+            client.begin_prompt(session, "/sleep 90")
+            await printed(out, "/sleep 90")
+            os.kill(agent_of(client), signal.SIGKILL)
+            await printed(out, "test has left")
+            await other.load(session, str(tmp_path))
+            await printed(out, "Open in test")
+            assert await other.prompt(session, "after all") == "end_turn"
+            await printed(out, "after all")
+            await other.ask("session/delete", {"sessionId": session})
+            await printed(out, "deleted")
+            await printed(told, "there is no session")
 
 
 @pytest.mark.timeout(180)

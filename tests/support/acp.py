@@ -14,10 +14,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.agent.port import AuthorAgent
+from holdfast.check.process_tree import descendants
 from holdfast.model import LOCAL, History, event_from
 from holdfast.peer import PeerLimits
 from holdfast.server import ClientConnection, Host
-from holdfast.transport import memory_pair, spawn
+from holdfast.transport import ProcessTransport, memory_pair, spawn
 from tests.support.links import PATIENCE
 
 if TYPE_CHECKING:
@@ -334,6 +335,13 @@ async def running(
         yield client
     finally:
         await transport.close(0.1)
+
+
+def agent_of(client: Client) -> int:
+    """Return the process of the agent that a client is `running`: guards hold it, and it has no children itself."""
+    assert isinstance(client.transport, ProcessTransport)
+    (agent,) = [pid for pid in descendants(client.transport.pid) if len(descendants(pid)) == 1]
+    return agent
 
 
 class Gates:

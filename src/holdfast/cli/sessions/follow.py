@@ -20,7 +20,7 @@ from holdfast.view.blocks import Note
 from holdfast.view.live import LiveView
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from holdfast.engine import OpenAttachment
     from holdfast.model import Answer, Event, Position, Question, SessionInfo
@@ -77,44 +77,45 @@ class Following:
         self._tasks: set[asyncio.Task[None]] = set()
         self._since: Position | None = None
         self._told = ""
+        watcher.on_dropped = self._on_dropped
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow as long as there is such a session; raise `UsageError` when it was deleted."""
         try:
             while True:
                 owner = (await self._store.owners()).get(self._info.id)
                 if owner is None or owner.address is None:
+                    await find_session(self._store, self._info.id)
                     self._tell("It is open in no program now; waiting for one that opens it.")
-                elif await self._follow(owner):
-                    continue
+                else:
+                    await self._follow(owner)
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             await self._neighbours.close()
 
-    async def _follow(self, owner: Owner) -> bool:
-        """Follow the session at its owner until that one is gone; return False where it cannot be reached."""
+    async def _follow(self, owner: Owner) -> None:
+        """Follow the session at its owner until that one is gone, or shows it no more."""
         assert owner.address is not None
         self._lost.clear()
         session = FollowedSession(
             self._info.id, Scope(LOCAL), self._watcher,
             neighbours=self._neighbours, on_lost=self._on_lost, start=self._start, is_guest=True,
         )  # fmt: skip
+        session.owner = owner.name
         try:
             await session.open(owner.address)
             attachment = await self._attach(session)
         except (NeighbourLost, HoldfastError) as e:
             session.hang_up()
             self._tell(f"{owner.name} has it open, and does not answer: {e}")
-            return False
-        self._tell(f"Open in {session.owner or owner.name}.")
+            return
+        self._tell(f"Open in {session.owner}.")
         if self._since is None:
             await self._watcher.show_unsealed(attachment)
         self._watcher.attachment = attachment
         attachment.follow()
         await self._lost.wait()
         self._since = attachment.position
-        self._tell(f"{session.owner or owner.name} has left.")
-        return True
 
     async def _attach(self, session: FollowedSession) -> OpenAttachment:
         try:
@@ -123,7 +124,12 @@ class Following:
             self._tell("Something that happened meanwhile is not shown; `holdfast sessions show` has all of it.")
             return await session.attach(self._watcher)
 
-    async def _on_lost(self, _: FollowedSession, __: str) -> None:
+    async def _on_lost(self, _: FollowedSession, who: str) -> None:
+        self._tell(f"{who} has left.")
+        self._lost.set()
+
+    def _on_dropped(self, reason: str) -> None:
+        self._tell(reason)
         self._lost.set()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -155,6 +161,8 @@ class Watcher:
 
     def __init__(self, *, as_json: bool, cwd: str) -> None:
         self.attachment: OpenAttachment | None = None
+        self.on_dropped: Callable[[str], None] = self.tell
+        """Called with the reason when nothing more comes."""
         self._as_json = as_json
         self._view = LiveView()
         is_terminal = sys.stdout.isatty()
@@ -218,8 +226,8 @@ class Watcher:
     def notify(self, method: str, params: Mapping[str, Any]) -> None: ...
 
     def dropped(self, reason: str) -> None:
-        """Say why nothing more comes."""
-        self.tell(reason)
+        """Note that nothing more comes, and why."""
+        self.on_dropped(reason)
 
     def moved(self, attachment: OpenAttachment) -> None:
         """Watch through another attachment."""

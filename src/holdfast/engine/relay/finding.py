@@ -147,8 +147,7 @@ class SessionFinder:
         search = _Search(followed.id, followed.scope, followed.client, attachment.position, followed.activity, followed)
         if not attachment.follows:
             # It was still being shown what was before, so it is not known what it has: it has to load again.
-            followed.interrupt_turns(f"{who} has left")
-            followed.client.dropped(f"{who} has left; load the session again to go on watching")
+            self._not_found(search, f"{who} has left", f"{who} has left; load the session again to go on watching")
             return
         await self._search(search, f"{who} has left")
 
@@ -205,9 +204,12 @@ class SessionFinder:
             found.ask_for_turns(f"{reason}; the turn was interrupted")
 
     def _not_found(self, search: _Search, reason: str, says: str) -> None:
+        """Let a client watch no more; one that knows of a running turn would wait for its end for ever."""
         self._followed.pop((search.session_id, search.client), None)
         if search.followed is not None:
             search.followed.interrupt_turns(reason)
+        if search.activity != "idle":
+            search.client.show([event_from(_idle(reason))])
         search.client.dropped(says)
 
 

@@ -287,6 +287,7 @@ class FollowedSession:
 
     def interrupt_turns(self, reason: str) -> None:
         """End the turns whose owner is gone. Nothing is run again by itself (P3)."""
+        self._state = {"sessionUpdate": "state_update", "state": "idle"}
         for turn in list(self.turns.values()):
             self.interrupt(turn, reason)
 

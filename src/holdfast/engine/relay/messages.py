@@ -50,6 +50,7 @@ from holdfast.errors import (
     InvalidRequest,
     MethodNotFound,
     NeighbourLost,
+    PositionLost,
     RequestCancelled,
     RequestError,
     SessionNotFound,
@@ -68,6 +69,9 @@ from holdfast.model import (
 
 NOT_HERE = -32077
 """The code of the error of a process that is not, or no longer, the owner of a session."""
+
+NOT_KEPT = -32078
+"""The code of the error of an owner that cannot go on at a position; the position is its data."""
 
 Activity: TypeAlias = Literal["idle", "running", "requires_action"]
 
@@ -242,6 +246,12 @@ class NotHere(RequestError):
     code = NOT_HERE
 
 
+class NotKept(RequestError):
+    """Says that what happened after a position is gone: `PositionLost` on the other side."""
+
+    code = NOT_KEPT
+
+
 _ERRORS: dict[int, type[RequestError]] = {
     kind.code: kind
     for kind in (AuthRequired, InternalError, InvalidParams, InvalidRequest, MethodNotFound, RequestCancelled)
@@ -253,6 +263,8 @@ def error_from(error: tuple[int, str, Any], session_id: str) -> RequestError | N
     code, message, data = error
     if code == NOT_HERE:
         return NeighbourLost(message)
+    if code == NOT_KEPT:
+        return PositionLost(data)
     if code == SessionNotFound.code:
         return SessionNotFound(session_id)
     return _ERRORS.get(code, InternalError)(message, data)

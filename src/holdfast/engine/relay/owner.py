@@ -17,6 +17,7 @@ from holdfast.engine.relay.messages import (
     Ended,
     Events,
     NotHere,
+    NotKept,
     OfPart,
     OfTurn,
     Open,
@@ -27,7 +28,7 @@ from holdfast.engine.relay.messages import (
     Status,
     ToClient,
 )
-from holdfast.errors import ConnectionLost, MethodNotFound, RemoteError, SessionNotFound
+from holdfast.errors import ConnectionLost, MethodNotFound, PositionLost, RemoteError, SessionNotFound
 from holdfast.model import Permission, Scope
 from holdfast.tracing import note_trace
 
@@ -174,7 +175,10 @@ class OwnerLink:
 
     async def _attach(self, params: Attach) -> Attached:
         session, client = self._opened()
-        attachment = await session.attach(client, params.since)
+        try:
+            attachment = await session.attach(client, params.since)
+        except PositionLost as e:
+            raise NotKept(e.message, str(params.since)) from None
         if params.since is None:
             self._send_unsealed(attachment)
         client.attachment, before = attachment, client.attachment
