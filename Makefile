@@ -14,14 +14,14 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes relay three_nodes rename_race
 
-.PHONY: demo docs matrix test quick bench torture field fmt lock clean tmux
+.PHONY: demo docs matrix test quick bench torture field fmt lock clean tmux chromium
 
 demo: $(VENV)/.ready
 	@$(BIN)/holdfast demo
 	@$(BIN)/python examples/wrapped_and_killed.py
 
 # Many tests wait for processes more than they compute: six at once keep two cores busy.
-test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux
+test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux chromium
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -114,7 +114,7 @@ else
 endif
 	@touch $@
 
-# Real peers written in TypeScript. Without Node the checks that need them say so and are skipped, except in CI.
+# Real peers written in TypeScript, and what drives a browser. Without Node the checks that need them say so and are skipped, except in CI.
 node_modules/.ready: package.json
 ifdef NPM
 	$(NPM) install --silent --no-audit --no-fund --no-package-lock
@@ -128,6 +128,13 @@ tmux:
 	@command -v tmux >/dev/null || { test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 		&& { apt-get install -qq -y tmux || { apt-get update -qq && apt-get install -qq -y tmux; }; }; } \
 		|| echo "tmux is not installed: checks of the chat in a terminal will be skipped"
+
+# The web page is checked in a real browser. Without one those checks say so and are skipped, except in CI, which installs it.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| { test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& { apt-get install -qq -y --no-install-recommends chromium || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }; }; } \
+		|| echo "chromium is not installed: checks of the web page in a browser will be skipped"
 
 # Choose newer versions of everything, then run the tests before committing the result.
 lock:

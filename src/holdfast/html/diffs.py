@@ -50,7 +50,7 @@ def draw_diff(patch: str, path: str = "") -> Html:
     sums = f'<span class="added">+{count.added}</span> <span class="removed">&minus;{count.removed}</span>'
     return Html(
         f'<figure class="diff">\n<figcaption><span class="path">{name}</span> {sums}</figcaption>\n'
-        f'<div class="lines" tabindex="0" role="region" aria-label="Changes in {name}">{body}</div>\n</figure>\n'
+        f'<div class="lines" tabindex="0" role="group" aria-label="Changes in {name}">{body}</div>\n</figure>\n'
     )
 
 

@@ -103,10 +103,10 @@ def _folded(view: EntryView, anchor: str, body: str) -> str:
     changes = [part for part in view.parts if part.kind == "diff"]
     shown = " open" if changes and sum(len(part.text) for part in changes) <= MAX_OPEN else ""
     name = f' id="terminal-{view.terminal}"' if _TERMINAL.fullmatch(f"Terminal {view.terminal}") else ""
-    heading = f"<h3>{_title(view)}</h3>{_link(anchor)}"
+    heading, link = f"<h3>{_title(view)}</h3>", _link(anchor)  # beside it: nothing that can be opened holds a link
     if not body:
-        return f'<div class="summary"{name}>{heading}</div>\n'
-    return f"<details{name}{shown}>\n<summary>{heading}</summary>\n{body}</details>\n"
+        return f'<div class="summary"{name}>{heading}</div>{link}\n'
+    return f"<details{name}{shown}>\n<summary>{heading}</summary>\n{body}</details>{link}\n"
 
 
 def _title(view: EntryView) -> str:
