@@ -163,7 +163,7 @@ def test_the_command_copies_both_ways_tells_what_it_did_and_shows_no_password() 
         asyncio.run(_fill(here))
         for source, target in ((here, address), (address, back)):
             done = sessions("copy", "--from", source, "--to", target, "--json")
-            assert json.loads(done.out) == {"copied": 7, "there": 0, "left": []}, done.err
+            assert json.loads(done.out) == {"copied": 7, "present": 0, "refused": []}, done.err
             done = sessions("copy", "--from", source, "--to", target)
             assert "0 sessions copied, 7 were there already" in done.out
         listed = [sessions("list", "--all", "--json", "--store", store) for store in (here, address, back)]

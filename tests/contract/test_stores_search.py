@@ -1,8 +1,9 @@
-"""What every store finds: words in titles, messages and titles of tool calls, newest first."""
+"""What every store finds: words in titles, messages, thoughts and tool calls, newest first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tests.support.stores import Place
 
 
-async def test_titles_messages_and_titles_of_tool_calls_are_found_newest_first(place: Place) -> None:
+async def test_titles_messages_thoughts_and_tool_calls_are_found_newest_first(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store, title="The red title")
         await turn(
@@ -24,10 +25,11 @@ async def test_titles_messages_and_titles_of_tool_calls_are_found_newest_first(p
             message("a red question", kind="user_message", key="q"),
             *lines({"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Read red.txt"}),
             message("the red answer", key="a"),
-            message("red thought", kind="agent_thought"),
+            message("red thought", kind="agent_thought", key="t"),
         )
         found = await store.search("red", ALL, cwd=None, limit=9)
         assert [(hit.kind, hit.key, hit.text) for hit in found] == [
+            ("agent_thought", "t", "red thought"),
             ("agent_message", "a", "the red answer"),
             ("tool_call_update", "c", "Read red.txt"),
             ("user_message", "q", "a red question"),
@@ -35,7 +37,112 @@ async def test_titles_messages_and_titles_of_tool_calls_are_found_newest_first(p
         ]
         assert all(hit.session == found[0].session for hit in found)
         assert found[0].session == (await store.get(claim.session)).info
-        assert [[hit.text[start:end] for start, end in hit.marks] for hit in found] == [["red"]] * 4
+        assert [[hit.text[start:end] for start, end in hit.marks] for hit in found] == [["red"]] * 5
+
+
+async def test_what_tools_were_asked_and_gave_is_found_and_what_terminals_showed(place: Place) -> None:
+    call = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Look", "status": "completed"}
+    said = (
+        call | {"rawInput": {"command": "grep amber", "deep": [{"in": "indigo"}]}, "rawOutput": "never shown: teal"},
+        {"sessionUpdate": "tool_call_update", "toolCallId": "d", "title": "Raw", "rawOutput": {"out": ["violet"]}},
+    )
+    content = [
+        {"type": "content", "content": {"type": "text", "text": "found crimson\nin line 3"}},
+        {"type": "diff", "path": "/work/olive.py", "oldText": "beige", "newText": "was = 'khaki'"},
+        {"type": "diff", "patch": {"format": "git_patch", "text": "+maroon"}},
+    ]
+    shown = base64.b64encode(b"\x1b[31mscar\x1b[0mlet \xff\r\n").decode()
+    terminal = {"sessionUpdate": "terminal_update", "terminalId": "t", "command": "make azure"}
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(
+            store,
+            claim,
+            *lines(said[0] | {"content": content}),
+            *lines(said[1]),
+            *lines(terminal | {"output": {"data": shown}, "exitStatus": {"exitCode": 0}}),
+        )
+        for word in ("amber", "indigo", "crimson", "olive", "khaki", "maroon"):
+            (hit,) = await store.search(word, ALL, cwd=None, limit=9)
+            assert (hit.kind, hit.key) == ("tool_call_update", "c") and hit.marks, word
+        assert [hit.key for hit in await store.search("violet", ALL, cwd=None, limit=9)] == ["d"]
+        for word in ("scarlet", "azure"):
+            (hit,) = await store.search(word, ALL, cwd=None, limit=9)
+            assert (hit.kind, hit.key) == ("terminal_update", "t") and hit.marks, word
+        assert await hits(store, "teal") == []
+
+
+async def test_long_output_is_found_at_its_two_ends(place: Place) -> None:
+    text = f"firstword {'middle ' * 20_000} inside {'middle ' * 20_000} lastword"
+    content = [{"type": "content", "content": {"type": "text", "text": text}}]
+    async with place.open() as store:
+        claim = await new(store)
+        call = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Log", "content": content}
+        await turn(store, claim, *lines(call))
+        for word in ("firstword", "lastword", "log"):
+            (hit,) = await store.search(word, ALL, cwd=None, limit=9)
+            assert [hit.text[slice(*mark)].lower() for mark in hit.marks] == [word]
+        assert await hits(store, "inside") == []
+
+
+async def test_a_phrase_is_words_in_a_row(place: Place) -> None:
+    async with place.open() as store:
+        await talked(
+            store, CWD, "crash recovery works", "recovery after a crash", "crash, recovery!", title="Crash Recovery"
+        )
+        assert await hits(store, '"crash recovery"') == ["crash, recovery!", "crash recovery works", "Crash Recovery"]
+        assert await hits(store, "crash recovery", limit=9) == [
+            "crash, recovery!", "recovery after a crash", "crash recovery works", "Crash Recovery",
+        ]  # fmt: skip
+        assert await hits(store, '"recovery works" crash') == ["crash recovery works"]
+        assert await hits(store, '"crash recovery') == await hits(store, '"crash recovery"')
+        (hit,) = await store.search('"recovery works"', ALL, cwd=None, limit=9)
+        assert [hit.text[start:end] for start, end in hit.marks] == ["recovery works"]
+        assert await hits(store, "recovery.works") == ["crash recovery works"]
+        assert await hits(store, "works.recovery") == []
+
+
+async def test_the_beginning_of_a_word_is_written_with_an_asterisk(place: Place) -> None:
+    async with place.open() as store:
+        await talked(store, CWD, "Recovery", "recovering now", "we recover", "discovered", "Récovers")
+        assert await hits(store, "recover*") == ["Récovers", "we recover", "recovering now", "Recovery"]
+        assert await hits(store, "recover") == ["we recover"]
+        assert await hits(store, '"recovering n*"') == ["recovering now"]
+        assert await hits(store, "reco* now") == ["recovering now"]
+        assert await hits(store, "*cover") == []
+        (hit,) = await store.search("recovery*", ALL, cwd=None, limit=9)
+        assert [hit.text[start:end] for start, end in hit.marks] == ["Recovery"]
+
+
+async def test_phrases_and_beginnings_are_found_in_a_text_of_very_many_words(place: Place) -> None:
+    said = " ".join(f"w{n:x}zzzzzzzzzzzz" for n in range(70_000)) + " needle haystack"
+    async with place.open() as store:
+        await talked(store, CWD, said, "other text")
+        assert [len(text) for text in await hits(store, "haysta*")] == [len(said)]
+        assert [len(text) for text in await hits(store, '"needle haystack"')] == [len(said)]
+        assert await hits(store, "nothere*") == []
+        assert await hits(store, '"haystack needle"') == []
+
+
+async def test_a_search_may_leave_out_archived_sessions_and_older_ones(place: Place) -> None:
+    async with place.open() as store:
+        await talked(store, CWD, "old needle", title="needle title")
+        away = await talked(store, CWD, "needle put away")
+        await store.save(away, Changes(archived=True))
+        border = (await store.get(away.session)).info.updated_at
+        await talked(store, CWD, *(f"needle {n}" for n in range(2_100)))
+
+        async def found(**area: Any) -> set[str]:
+            return {hit.text for hit in await store.search("needle", ALL, cwd=None, limit=5_000, **area)}
+
+        new_ones = {f"needle {n}" for n in range(2_100)}
+        older = {"old needle", "needle title"}
+        assert await found() == new_ones | older | {"needle put away"}
+        assert await found(archived="exclude") == new_ones | older
+        assert await found(archived="only") == {"needle put away"}
+        assert await found(since=border) == new_ones | {"needle put away"}
+        assert await found(since=border + 1, archived="exclude") == new_ones
+        assert await found(since=1 << 60) == set()
 
 
 async def test_all_of_the_words_must_be_there_in_any_order_and_case(place: Place) -> None:

@@ -41,7 +41,7 @@ def test_a_session_is_forked_whole_or_up_to_an_entry_by_its_number_or_its_id(pla
         arguments = ("fork", source) if at is None else ("fork", source, "--at", at)
         done = sessions(*arguments, "--json")
         forked = done.json["session"]
-        assert done.json["from"] == source
+        assert done.json["forkedFrom"] == source
         assert entries(forked["sessionId"]) == whole[:count], at
         assert (forked["title"], forked["cwd"]) == ("say one", HERE)
     assert entries(source) == whole
@@ -122,12 +122,12 @@ def test_sessions_are_put_away_and_taken_out_again(place: Path) -> None:
     one, two, three = make(place, ("say 1",), ("say 2",), ("say 3",))
     assert sessions("archive", one, two[5:20], one).status == 0
     assert [it["sessionId"] for it in sessions("list", "--all", "--json").json["sessions"]] == [three]
-    assert len(sessions("list", "--all", "--archived").out.splitlines()) == 2
+    assert len(sessions("list", "--all", "--archived", "--no-headings").out.splitlines()) == 2
     assert "archived" in sessions("show", one).out
     done = sessions("archive", "--undo", one, "--json")
     assert [(it["sessionId"], it["archived"]) for it in done.json["sessions"]] == [(one, False)]
     assert sessions("archive", one, "nope").status == 1
-    assert len(sessions("list", "--all").out.splitlines()) == 2
+    assert len(sessions("list", "--all", "--no-headings").out.splitlines()) == 2
 
 
 # delete
@@ -142,7 +142,7 @@ def test_sessions_are_deleted_after_somebody_was_asked(place: Path) -> None:
     said_no = sessions("delete", one, two, stdin=b"n\n", terminal=True)
     assert said_no.status == 1 and said_no.err.endswith("Nothing was deleted.\n")
     assert one[5:15] in said_no.err and "say 2" in said_no.err and "Delete 2 sessions for good?" in said_no.err
-    assert len(sessions("list", "--all").out.splitlines()) == 4
+    assert len(sessions("list", "--all", "--no-headings").out.splitlines()) == 4
     assert sessions("delete", one, stdin=b"y\n", terminal=True).status == 0
     assert sessions("delete", two[5:15], "--yes").out == "Deleted 1 session.\n"
     assert [it["sessionId"] for it in sessions("list", "--all", "--json").json["sessions"]] == [fork, three]
@@ -167,8 +167,9 @@ async def test_a_session_whose_turn_runs_is_not_deleted_and_the_others_are(place
         await agent.at("gate")
         done = await asyncio.to_thread(sessions, "delete", busy.id, idle.id, "--yes", "--json")
         assert done.status == 1
-        assert done.json["deleted"] == [idle.id]
-        assert "A turn of this session is running in process" in done.json["refused"][busy.id]
+        assert [it["sessionId"] for it in done.json["sessions"]] == [idle.id]
+        assert "A turn of this session is running in process" in done.json["refused"][0]["reason"]
+        assert done.json["refused"][0]["sessionId"] == busy.id
         assert "stop it, then try again" in done.err
         agent.gates["gate"].set()
         assert (await turn.ended).reason == "end_turn"

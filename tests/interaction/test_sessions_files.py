@@ -164,7 +164,7 @@ def test_a_session_comes_back_as_it_was(place: Path, tmp_path: Path) -> None:
     before["session"]["additionalDirectories"] = []
     assert again == before
     assert raw(only, "--store", other) == raw(only)
-    assert sessions("search", "21", "--all", "--json", "--store", other).json["hits"]
+    assert sessions("search", "21", "--all", "--archived", "--json", "--store", other).json["hits"]
 
 
 async def test_a_session_that_was_imported_can_be_gone_on_with(place: Path, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_file_that_is_damaged_is_refused_and_says_why(content: Any, says: str,
     assert (done.status, done.out) == (1, "")
     assert says in done.err and done.err.count("\n") == 1
     assert sessions("stats", "--json").json["sessions"] == 0
-    assert sessions("import", str(file), "--json").json["sessions"][0]["error"]
+    assert sessions("import", str(file), "--json").json["refused"][0]["reason"]
 
 
 def test_one_bad_file_does_not_keep_the_others_out(place: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.support.commands import ELSEWHERE, HERE, TOOLS, a_store, live_at, ses
 from tests.support.engines import engine_process
 from tests.support.sessions import CWD, ScriptedAgent, begin, engine_at, run
 
+from holdfast.model import Choice, Option
 from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
@@ -45,14 +46,75 @@ def test_a_list_shows_the_sessions_of_this_directory_newest_first(place: Path) -
         done = sessions(*arguments)
         assert done.status == 0 and done.err == ""
         assert [line.split() for line in done.out.splitlines()] == [
-            [last[5:15], "just", "now", "4", "say", "two"],
-            [first[5:15], "just", "now", "2", "say", "one"],
+            ["ID", "UPDATED", "MESSAGES", "AGENT", "MODEL", "TITLE"],
+            [last[5:15], "just", "now", "4", "-", "S", "say", "two"],
+            [first[5:15], "just", "now", "2", "-", "S", "say", "one"],
         ]
+    assert sessions("list", "--no-headings").out.split()[0] == last[5:15]
+
+
+def test_options_without_a_command_are_those_of_the_list(place: Path) -> None:
+    make(place, (here(place), ("say one",)), (ELSEWHERE, ("say x",)))
+    assert sessions("--json").json == sessions("list", "--json").json
+    assert len(sessions("--json").json["sessions"]) == 1
+    assert len(sessions("--all", "--json", "--limit", "9").json["sessions"]) == 2
+    assert sessions("--nonsense").status == 2
+    assert "Commands:" in sessions("--help").out
+
+
+def test_a_list_names_agent_and_model_and_says_what_was_taken(place: Path) -> None:
+    async def talk() -> None:
+        model = Option("model", "Model", "m1", (Choice("m1", "Model One"), Choice("m2", "Model Two")), category="model")
+        usage = {"sessionUpdate": "usage_update", "used": 500, "size": 1000}
+        cost = usage | {"cost": {"amount": 0.5, "currency": "USD"}}
+        async with engine_at(place, ScriptedAgent(options=(model,))) as engine:
+            session = await engine.create(here(place))
+            await run(engine, session, f"emit {json.dumps(cost)}", "tokens 100 20")
+            await run(engine, session, "tokens 200 30")
+            other = await engine.create(ELSEWHERE)
+            await other.set_option("model", "m2")
+            await run(engine, other, "say two")
+
+    asyncio.run(talk())
+    (row,) = sessions("list", "--no-headings").out.splitlines()
+    assert "-      Model One  " in row
+    (listed,) = sessions("--json").json["sessions"]
+    assert listed["model"] == "Model One"
+    tokens = {"totalTokens": 350, "inputTokens": 300, "outputTokens": 50}
+    assert listed["usage"] == {"used": 500, "size": 1000, "cost": {"amount": 0.5, "currency": "USD"}, "tokens": tokens}
+    assert " · Model One · 350 tokens · $0.5000" in sessions("show", "last").out
+    counted = sessions("stats", "--json").json
+    assert (counted["tokens"], counted["contextTokens"], counted["cost"]) == (tokens, 500, {"USD": 0.5})
+    assert [(it["agent"], it["model"], it["sessions"]) for it in counted["agents"]] == [
+        ("", "Model One", 1),
+        ("", "Model Two", 1),
+    ]
+    said = sessions("stats").out
+    assert "300 in, 50 out, 500 in contexts now" in said and "$0.5000" in said
+    assert sessions("fork", "last", "--json").json["session"]["sessionId"]
+    assert sessions("stats", "--json").json["tokens"] == tokens, "what a fork began with is not counted again"
+
+
+def test_a_list_may_be_of_what_was_active_lately(place: Path) -> None:
+    make(place, (here(place), ("say one",)))
+    assert "say one" in sessions("list", "--since", "1h").out
+    for moment in ("today", "yesterday", "2w", "3 days", "2020-01-01", "2020-01-01T10:00"):
+        assert len(sessions("list", "--since", moment, "--json").json["sessions"]) == 1, moment
+    late = sessions("list", "--since", "2999-01-01")
+    assert late.out == "" and "no sessions with activity since 2999-01-01" in late.err
+    assert sessions("search", "one", "--since", "1h", "--json").json["hits"]
+    assert sessions("search", "one", "--since", "2999-01-01", "--json").json["hits"] == []
+    for nonsense in ("soon", "", "99999999999d", "2026-13-01"):
+        assert sessions("list", "--since", nonsense).status in (0, 2), nonsense
+    assert "12h, 3d" in sessions("list", "--since", "soon").err
 
 
 def test_a_list_shows_those_of_all_directories_or_of_another_one(place: Path) -> None:
     make(place, (here(place), ("say one",)), (ELSEWHERE, ("say x",)))
-    assert [line.split()[4] for line in sessions("list", "--all").out.splitlines()] == [ELSEWHERE, here(place)]
+    assert [line.split()[4] for line in sessions("list", "--all", "--no-headings").out.splitlines()] == [
+        ELSEWHERE,
+        here(place),
+    ]
     assert sessions("list", "--cwd", ELSEWHERE).out.endswith("say x\n")
     assert sessions("list", "--cwd", "../project").out.endswith("say one\n")
 
@@ -81,9 +143,9 @@ def test_a_list_that_is_empty_says_what_to_do(place: Path) -> None:
 def test_a_list_is_cut_where_it_is_told_and_says_that_there_is_more(place: Path) -> None:
     make(place, *[(here(place), (f"say {n}",)) for n in range(5)])
     done = sessions("list", "--limit", "2")
-    assert [it.split()[-1] for it in done.out.splitlines()] == ["4", "3"]
+    assert [it.split()[-1] for it in done.out.splitlines()] == ["TITLE", "4", "3"]
     assert "--limit 0" in done.err
-    assert len(sessions("list", "--limit", "0").out.splitlines()) == 5
+    assert len(sessions("list", "--limit", "0").out.splitlines()) == 6
     assert sessions("list", "--limit", "2", "--json").json["more"] is True
     whole = sessions("list", "--limit", "5", "--json").json
     assert (len(whole["sessions"]), whole["more"]) == (5, False)
@@ -105,8 +167,8 @@ def test_titles_are_cut_to_the_width_of_a_terminal_and_not_in_pipes(
     make(place, (here(place), ("say " + "long 長い " * 20,)))
     assert len(sessions("list").out) > 100
     monkeypatch.setenv("COLUMNS", "60")
-    line = sessions("list").out.rstrip("\n")
-    assert line.endswith("…") and len(line) <= 60
+    heading, line = sessions("list").out.splitlines()
+    assert line.endswith("…") and max(len(line), len(heading)) <= 60
 
 
 def test_colours_are_for_terminals_and_for_those_who_want_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +193,10 @@ def test_where_there_is_no_store_yet_there_are_no_sessions_and_none_is_made(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert sessions("list", "--all").err == "There are no sessions.\n"
     assert sessions("list", "--json").json["sessions"] == []
-    assert sessions("search", "x", "--all").err == "Nothing was found.\n"
+    assert (
+        sessions("search", "x", "--all").err
+        == "Nothing was found; `--archived` looks through those that were put away.\n"
+    )
     assert sessions("stats", "--json").json["sessions"] == 0
     assert "There is none yet" in sessions("doctor").out
     assert "there is no session 'x'" in sessions("show", "x").err
@@ -196,16 +261,16 @@ def test_a_search_shows_where_the_words_were_said_and_marks_them(place: Path) ->
     done = sessions("search", "brulee", "creme")
     assert done.status == 0
     lines = done.out.splitlines()
-    assert len(lines) == 4
-    assert lines[1] == "    agent: The «Crème» «brûlée» was good, the «creme» more so"
-    assert lines[3] == "    title: say The «Crème» «brûlée» was good, the «creme» more so"
-    assert len(sessions("search", "creme", "--all").out.splitlines()) == 8
+    assert len(lines) == 5
+    assert lines[2] == "    agent: The «Crème» «brûlée» was good, the «creme» more so"
+    assert lines[4] == "    title: say The «Crème» «brûlée» was good, the «creme» more so"
+    assert len(sessions("search", "creme", "--all").out.splitlines()) == 9
     assert "\x1b[1m\x1b[7mCrème\x1b[0m" in sessions("search", "creme", terminal=True).out
 
 
 def test_a_long_text_is_shown_around_what_was_found(place: Path) -> None:
     make(place, (here(place), ("say " + "left " * 200 + f"needle {HOSTILE} " + "right " * 200,)))
-    found = sessions("search", "needle").out.splitlines()[1]
+    found = sessions("search", "needle").out.splitlines()[2]
     assert "left «needle» ␛]0;owned" in found
     assert found.split(": ", 1)[1].startswith("…") and found.endswith("…") and len(found) < 200
 
@@ -217,6 +282,26 @@ def test_a_search_for_programs_gives_whole_texts_and_where_the_words_are(place: 
     assert {it["session"]["sessionId"] for it in hits} == {only}
     assert (hits[0]["kind"], hits[0]["id"]) == ("tool_call_update", "c9")
     assert len(sessions("search", "word", "--limit", "1", "--json").json["hits"]) == 1
+
+
+def test_a_search_looks_into_thoughts_and_tools_for_phrases_and_beginnings_of_words(place: Path) -> None:
+    content = _content("c", "the exit code was 137\\nout of memory")
+    make(place, (here(place), ("think perhaps recovering helps", f"call c Run\nemit {json.dumps(content)}\ndone c")))
+    assert "thought: perhaps «recovering» helps" in sessions("search", "recover*").out
+    assert "tool: " in sessions("search", "137").out and "«out of memory»" in sessions("search", "out of memory").out
+    assert sessions("search", "memory of out", "--json").json["hits"] == []
+    assert len(sessions("search", "memory", "of", "out", "--json").json["hits"]) == 1
+
+
+def test_a_search_looks_through_what_was_put_away_where_that_is_asked_for(place: Path) -> None:
+    (away,) = make(place, (here(place), ("say needle",)))
+    sessions("hand-over", away, "--to", "scripted")
+    assert " scripted " in sessions("list").out
+    sessions("archive", away)
+    assert "`--archived`" in sessions("search", "needle").err
+    assert sessions("search", "needle", "--archived", "--json").json["hits"]
+    assert sessions("search", "needle", "--archived", "--agent", "scripted", "--json").json["hits"]
+    assert "there are sessions of: scripted" in sessions("search", "needle", "--agent", "nobody").err
 
 
 def test_a_search_that_finds_nothing_says_so(place: Path) -> None:
@@ -234,7 +319,7 @@ def test_a_search_that_finds_nothing_says_so(place: Path) -> None:
 def test_a_session_is_shown_as_a_transcript_with_numbers(place: Path) -> None:
     (only,) = make(place, (here(place), ("\n".join(TOOLS),)))
     out = sessions("show", "last").out
-    assert out.splitlines()[:3] == ["say I will look.", out.splitlines()[1], only]
+    assert out.splitlines()[:3] == ["say I will look.", out.splitlines()[1], f"{only} · S"]
     for part in (
         "   1  You\n",
         "   2  Agent\n      I will look.\n",
@@ -249,6 +334,27 @@ def test_a_session_is_shown_as_a_transcript_with_numbers(place: Path) -> None:
     ):
         assert part in out, part
     assert safe_text(out) == out
+
+
+def test_a_person_reads_a_transcript_through_the_pager_of_his_choice(
+    place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make(place, (here(place), ("say hello", "say " + "x" * 3_000_000)))
+    pages = tmp_path / "pages"
+    monkeypatch.setenv("PAGER", "none-such")
+    monkeypatch.setenv("HOLDFAST_PAGER", f"sh -c 'cat > {pages}'")
+    assert sessions("show", "last", terminal=True).out == ""
+    assert "hello" in pages.read_text() and "\x1b[" in pages.read_text(), "the terminal is one with colours"
+    pages.unlink()
+    assert "hello" in sessions("show", "last", "--no-pager", terminal=True).out
+    assert "hello" in sessions("show", "last").out, "nobody looks"
+    assert sessions("show", "last", "--json", terminal=True).json["entries"]
+    for nothing in ("", "cat", "none-such", "'"):
+        monkeypatch.setenv("HOLDFAST_PAGER", nothing)
+        assert "hello" in sessions("show", "last", terminal=True).out, nothing
+    assert not pages.exists()
+    monkeypatch.setenv("HOLDFAST_PAGER", "true")
+    assert sessions("show", "last", terminal=True).status == 0, "who has read enough leaves"
 
 
 def test_only_the_last_entries_are_shown_where_that_is_asked_for(place: Path) -> None:

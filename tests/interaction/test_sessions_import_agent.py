@@ -56,8 +56,8 @@ def importing(tmp_path: Path) -> Importing:
 def test_what_was_imported_is_listed_searched_and_shown(importing: Importing) -> None:
     write_session(importing.home, "one", "Where is the spade?", "In the shed.")
     said = importing.import_()
-    assert (said["agent"], said["present"], said["errors"]) == ("@agentclientprotocol/claude-agent-acp", 0, [])
-    (imported,) = said["imported"]
+    assert (said["agent"], said["present"], said["refused"]) == ("@agentclientprotocol/claude-agent-acp", 0, [])
+    (imported,) = said["sessions"]
     assert (imported["agentSessionId"], imported["cwd"]) == ("one", "/project")
     (listed,) = importing.run("list", "--all", "--json").json["sessions"]
     assert (listed["sessionId"], listed["title"], listed["cwd"]) == (
@@ -72,19 +72,19 @@ def test_what_was_imported_is_listed_searched_and_shown(importing: Importing) ->
 
 def test_nothing_is_imported_twice_and_a_second_run_adds_what_is_new(importing: Importing) -> None:
     write_session(importing.home, "one", "First", "Yes.")
-    assert len(importing.import_()["imported"]) == 1
+    assert len(importing.import_()["sessions"]) == 1
     write_session(importing.home, "two", "Second", "Yes.")
     again = importing.import_()
-    assert ([it["agentSessionId"] for it in again["imported"]], again["present"]) == (["two"], 1)
-    assert importing.import_()["imported"] == []
+    assert ([it["agentSessionId"] for it in again["sessions"]], again["present"]) == (["two"], 1)
+    assert importing.import_()["sessions"] == []
 
 
 def test_what_was_deleted_is_not_imported_again(importing: Importing) -> None:
     write_session(importing.home, "one", "First", "Yes.")
-    (imported,) = importing.import_()["imported"]
+    (imported,) = importing.import_()["sessions"]
     importing.run("delete", imported["sessionId"], "--yes")
     again = importing.import_()
-    assert (again["imported"], again["present"]) == ([], 1)
+    assert (again["sessions"], again["present"]) == ([], 1)
 
 
 async def test_an_import_that_was_interrupted_goes_on_with_the_same_session(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ async def test_an_import_that_was_interrupted_goes_on_with_the_same_session(tmp_
     store = await open_store(str(importing.store))
     await store.set_alias(Scope(agent="claude"), "one", session)  # and then the power went
     await store.close()
-    (imported,) = (await asyncio.to_thread(importing.import_, "--agent", "claude"))["imported"]
+    (imported,) = (await asyncio.to_thread(importing.import_, "--agent", "claude"))["sessions"]
     assert imported["sessionId"] == session
 
 
@@ -111,8 +111,8 @@ def test_a_file_that_makes_no_sense_is_named_and_the_others_are_imported(importi
     (importing.home / "projects" / "p" / "empty.jsonl").write_text("")
     (importing.home / "projects" / "p" / "odd.jsonl").write_text('{"type": "user", "uuid": 1, "message": []}\n[1]\n')
     said = importing.import_()
-    assert [it["agentSessionId"] for it in said["imported"]] == ["one"]
-    assert {error["place"].rpartition("/")[2] for error in said["errors"]} == {"bad.jsonl", "odd.jsonl"}
+    assert [it["agentSessionId"] for it in said["sessions"]] == ["one"]
+    assert {error["file"].rpartition("/")[2] for error in said["refused"]} == {"bad.jsonl", "odd.jsonl"}
 
 
 def test_wrong_usage_says_what_is_right(importing: Importing) -> None:
@@ -134,7 +134,7 @@ async def test_an_imported_session_is_loaded_from_our_store_and_goes_on_in_the_a
         (own,) = [file.stem for file in wrapped.home.glob("*.json")]
     write_session(importing.home, own, "remember heron", "I will", cwd=str(tmp_path))
     importing.store = tmp_path / "other.db"
-    (imported,) = (await asyncio.to_thread(importing.import_, "--agent", "claude"))["imported"]
+    (imported,) = (await asyncio.to_thread(importing.import_, "--agent", "claude"))["sessions"]
     async with wrapping(tmp_path, name="claude", store=importing.store) as wrapped:
         client = await wrapped.client(1)
         await client.load(imported["sessionId"], str(tmp_path))

@@ -28,7 +28,7 @@ def test_what_is_in_the_store_is_counted(place: Path) -> None:
     sessions("archive", ids[1])
     out = sessions("stats").out
     assert "Sessions         3, 1 archived\nNever prompted   1\nMessages         9\n" in out
-    assert out.endswith(f"  1  2 messages  just now  {ELSEWHERE}\n  1  5 messages  just now  {HERE}\n")
+    assert out.endswith(f"       1         2  just now  {ELSEWHERE}\n       1         5  just now  {HERE}\n")
     found = sessions("stats", "--json").json
     assert (found["sessions"], found["messages"], found["directories"][0]["cwd"]) == (3, 9, ELSEWHERE)
     assert found["size"]["used"] > 0

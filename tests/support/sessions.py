@@ -206,6 +206,11 @@ class Performance:
     async def usage(self, used: str) -> None:
         self._emit({"sessionUpdate": "usage_update", "used": int(used), "size": 100})
 
+    async def tokens(self, rest: str) -> None:
+        """Tell how many tokens the turn took: those that went in, those that came out."""
+        taken, given = map(int, rest.split())
+        self._turn.answer["usage"] = {"totalTokens": taken + given, "inputTokens": taken, "outputTokens": given}
+
     async def title(self, title: str) -> None:
         self._emit({"sessionUpdate": "session_info_update", "title": title or None})
 

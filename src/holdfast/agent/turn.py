@@ -189,12 +189,30 @@ class Turn:
         known = {name: value for name, value in about.items() if value is not None}
         self.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known})
 
-    async def usage(self, used: int, size: int, *, cost: float | None = None, currency: str = "USD") -> None:
-        """Show how much of the model's context is used, and what it has cost."""
+    async def usage(
+        self,
+        used: int,
+        size: int,
+        *,
+        cost: float | None = None,
+        currency: str = "USD",
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+    ) -> None:
+        """Show how much of the model's context is used, and what the session has cost so far.
+
+        `input_tokens` and `output_tokens` are what was taken since they were told last; the client is told their sum at
+        the end of the turn, and `holdfast sessions stats` counts them.
+        """
         update: Update = {"sessionUpdate": "usage_update", "used": used, "size": size}
         if cost is not None:
             update["cost"] = {"amount": cost, "currency": currency}
         self._emit(update)
+        if input_tokens or output_tokens:
+            before: Update = self._turn.answer.get("usage", {})
+            taken = before.get("inputTokens", 0) + input_tokens, before.get("outputTokens", 0) + output_tokens
+            usage = {"totalTokens": sum(taken), "inputTokens": taken[0], "outputTokens": taken[1]}
+            self._turn.answer = {**self._turn.answer, "usage": usage}
 
     async def notice(
         self, title: str, description: str | None = None, *, severity: Literal["info", "warning", "error"] = "info"

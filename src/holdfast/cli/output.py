@@ -145,6 +145,12 @@ def size(count: int) -> str:
     return f"{amount:.{1 if amount < 100 else 0}f} {'kMGT'[power - 1]}B"
 
 
+def money(amount: float, currency: str) -> str:
+    """Return an amount as people write it."""
+    digits = 2 if amount >= 1 or amount == 0 else 4
+    return f"${amount:,.{digits}f}" if currency == "USD" else f"{amount:,.{digits}f} {currency}"
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """Return a count and the word for what was counted."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"

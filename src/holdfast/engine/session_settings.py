@@ -53,6 +53,11 @@ class SessionSettings:
         value = self.state.options.get(option.id, option.default)
         return value if option.accepts(value) else option.default
 
+    def model_name(self) -> str:
+        """Return the name of the model it works with; nothing where its agent does not say."""
+        model = next((option for option in self.agent.options if option.category == "model"), None)
+        return "" if model is None else model.name_of(self.value(model))
+
     def notices(self, client: SessionClient) -> list[Update]:
         """Return what the agent has to tell a client that has just attached."""
         return self.agent.notices(client)

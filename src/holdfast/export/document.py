@@ -41,6 +41,10 @@ class SessionSummary(msgspec.Struct, rename="camel"):
     message_count: int = 0
     agent: str = ""
     """The agent it belongs to; a session that is imported belongs to none, until an agent is prompted in it."""
+    model: str | None = None
+    """What its last turn was done with."""
+    usage: dict[str, Any] | None = None
+    """What its agent said last of context and cost, as in `usage_update`, and of tokens in all."""
 
 
 class _Kind(msgspec.Struct):
@@ -54,8 +58,8 @@ class _Document(msgspec.Struct):
     history: list[dict[str, Any]]
 
 
-def session_summary(info: SessionInfo) -> SessionSummary:
-    """Return what a list shows of a session, ready to be written as JSON."""
+def session_summary(info: SessionInfo, state: SessionState | None = None) -> SessionSummary:
+    """Return what a list shows of a session, ready to be written as JSON; with its state also model and usage."""
     return SessionSummary(
         session_id=info.id,
         cwd=info.cwd,
@@ -66,7 +70,15 @@ def session_summary(info: SessionInfo) -> SessionSummary:
         archived=info.archived,
         message_count=info.messages,
         agent=info.agent,
+        model=None if state is None else state.model or None,
+        usage=None if state is None else _usage(state),
     )
+
+
+def _usage(state: SessionState) -> dict[str, Any] | None:
+    told: dict[str, Any] = state.latest.get("usage_update", {})
+    usage = {name: told[name] for name in ("used", "size", "cost") if told.get(name) is not None}
+    return {**usage, **({"tokens": state.tokens} if state.tokens else {})} or None
 
 
 class DocumentWriter:
@@ -149,6 +161,8 @@ def read_document(data: bytes, cwd: str) -> ReadSession:
         title_by=state.title_by,
         forked_from=state.forked_from,
         interrupted=state.interrupted,
+        model=state.model,
+        tokens=state.tokens,
     )
     return ReadSession(info, kept, history, path, tuple(name for name, value in lost.items() if value))
 

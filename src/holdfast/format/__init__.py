@@ -15,11 +15,12 @@ from holdfast.format.lines import (
     with_texts,
 )
 
-FORMAT = 4
+FORMAT = 5
 """The number of the format this version writes; an older Holdfast refuses a store with a higher one.
 
 1 had no checksums, and wrote the log of a turn as bare lines, in a file for each turn. Segments and logs from then
-are still read. Since 3 a turn may begin in its log alone.
+are still read. Since 3 a turn may begin in its log alone. Since 5 thoughts and
+what tools gave are in the index of words.
 """
 
 __all__ = [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
+from holdfast.format.searchable import searchable_text
 from holdfast.model.events import event_from, is_object
 from holdfast.model.history import History
 from holdfast.model.kinds import DAMAGED
@@ -125,15 +126,8 @@ def _entry_lines(bodies: Sequence[bytes]) -> list[Line]:
 
 
 def searchable(lines: Iterable[bytes]) -> str:
-    """Return what a search should find in the stored lines of an entry: what was said, or the title of a tool call."""
+    """Return what a search should find in the stored lines of an entry; see `searchable_text`."""
     return next((searchable_text(entry) for entry in fold(lines)), "")
-
-
-def searchable_text(entry: Entry) -> str:
-    """Return what a search should find in an entry."""
-    if entry.entity == "tool_call_update":
-        return str(entry.members.get("title") or "")
-    return entry.text() if entry.entity in ("user_message", "agent_message", "session_message") else ""
 
 
 def is_plain(update: Update) -> bool:

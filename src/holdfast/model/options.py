@@ -55,6 +55,14 @@ class Option(msgspec.Struct, frozen=True):
             else:
                 yield from (inner.value for inner in choice.choices)
 
+    def name_of(self, value: OptionValue) -> str:
+        """Return what people call a value."""
+        for choice in self.choices:
+            for inner in (choice,) if isinstance(choice, Choice) else choice.choices:
+                if inner.value == value:
+                    return inner.name
+        return str(value)
+
     def accepts(self, value: object) -> bool:
         """Return whether it can have a value."""
         return isinstance(value, bool) if self.is_switch else value in tuple(self.values())

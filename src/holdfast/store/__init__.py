@@ -19,6 +19,7 @@ from holdfast.store.port import (
     Owner,
     PrivateEntry,
     Record,
+    SearchArea,
     SessionStore,
     Shared,
     Snapshot,
@@ -26,9 +27,10 @@ from holdfast.store.port import (
     TurnLog,
     UnsealedTurn,
 )
-from holdfast.store.reports import Directory, Finding, Size, Stats
+from holdfast.store.reports import AgentUsage, Directory, Finding, Size, Stats
 
 __all__ = [
+    "AgentUsage",
     "Alias",
     "Changes",
     "Claim",
@@ -43,6 +45,7 @@ __all__ = [
     "Owner",
     "PrivateEntry",
     "Record",
+    "SearchArea",
     "SessionStore",
     "Shared",
     "Size",

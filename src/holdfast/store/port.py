@@ -136,8 +136,37 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The agent it belongs to from now on (F6: the first prompt binds a session that belongs to none)."""
 
 
+class SearchArea(NamedTuple):
+    """The sessions that a search looks through."""
+
+    scope: Scope
+    cwd: str | None = None
+    archived: ArchiveFilter = "include"
+    since: int = 0
+    """Their last activity is not older, in microseconds since 1970."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether some sessions of the scope are not in it."""
+        return self.cwd is not None or self.archived != "include" or self.since > 0
+
+    @property
+    def archived_values(self) -> tuple[bool, ...]:
+        """What `archived` may be of a session in it."""
+        return {"exclude": (False,), "only": (True,), "include": (False, True)}[self.archived]
+
+    def covers(self, info: SessionInfo) -> bool:
+        """Return whether a session is in it."""
+        return (
+            self.scope.covers(info.principal, info.agent)
+            and self.cwd in (None, info.cwd)
+            and info.archived in self.archived_values
+            and info.updated_at >= self.since
+        )
+
+
 class Hit(msgspec.Struct, frozen=True):
-    """Something a search found: `text` with the places of the words in it, as pairs of offsets."""
+    """Something a search found: `text` with the places of what was asked for in it, as pairs of offsets."""
 
     session: SessionInfo
     kind: str
@@ -341,8 +370,21 @@ class Library(Protocol):
         """Name the agents that a principal has sessions of, in alphabetical order."""
         ...
 
-    async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
-        """Find words in titles, messages and titles of tool calls, newest first."""
+    async def search(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        cwd: str | None,
+        limit: int,
+        archived: ArchiveFilter = "include",
+        since: int = 0,
+    ) -> list[Hit]:
+        """Find words, phrases and beginnings of words in titles, messages, thoughts and tool calls, newest first.
+
+        How `text` asks for them: `holdfast.store.words`. With `since` (microseconds since 1970) only sessions whose
+        last activity is not older are looked through.
+        """
         ...
 
     def read(

@@ -27,6 +27,21 @@ class Directory(msgspec.Struct, frozen=True):
     updated_at: int
 
 
+class AgentUsage(msgspec.Struct, frozen=True):
+    """What the sessions of an agent with a model have taken, as far as the agent told."""
+
+    agent: str
+    model: str
+    sessions: int
+    messages: int
+    tokens: dict[str, int]
+    """By kind, as `inputTokens`."""
+    context_tokens: int
+    """How many tokens are in the contexts of the models, all sessions together."""
+    cost: dict[str, float]
+    """By currency."""
+
+
 class Stats(msgspec.Struct, frozen=True):
     """What is in a store. Times are microseconds since 1970, None where there is no session."""
 
@@ -39,12 +54,14 @@ class Stats(msgspec.Struct, frozen=True):
     """Stored lines of histories; what forks share is counted once."""
     history_bytes: int
     texts: int
-    """What a search looks through: titles, messages, titles of tool calls."""
+    """What a search looks through: titles, messages, thoughts, tool calls."""
     oldest: int | None
     newest: int | None
     directories: tuple[Directory, ...]
     """Those with most sessions, archived ones aside."""
     size: Size
+    agents: tuple[AgentUsage, ...] = ()
+    """By agent and model, those with most sessions first."""
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -86,7 +86,7 @@ def test_a_line_is_one_line_whatever_is_said_in_it(strange: str) -> None:
     assert b"\0" not in line.body
 
 
-def test_a_search_finds_what_was_said_and_titles_of_tool_calls() -> None:
+def test_a_search_finds_what_was_said_and_thought_and_what_tools_gave() -> None:
     content = [TEXT, {"type": "image"}, {"type": "text", "text": "y"}]
     found: list[Any] = [
         line.text
@@ -102,7 +102,7 @@ def test_a_search_finds_what_was_said_and_titles_of_tool_calls() -> None:
             {"sessionUpdate": "_mine", "text": "x"},
         )
     ]
-    assert found == ["x\ny", "x", "x", "Read", "", "", "", "", ""]
+    assert found == ["x\ny", "x", "x", "Read\nx", "", "x", "x", "", ""]
 
 
 def test_an_entry_of_several_lines_is_found_by_the_first_of_them_and_by_all_it_says() -> None:

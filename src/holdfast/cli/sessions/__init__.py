@@ -9,10 +9,10 @@ from holdfast.cli.lazy_group import LazyGroup
 _HERE = "holdfast.cli.sessions"
 
 COMMANDS = {
-    "list": (f"{_HERE}.list_search:list_", "List sessions, newest first: this directory's, or --all"),
+    "list": (f"{_HERE}.listing:list_", "List sessions, newest first: this directory's, or --all"),
     "show": (f"{_HERE}.show:show", "Show a session as a readable transcript"),
     "follow": (f"{_HERE}.follow:follow", "Watch a session that is open in some program, as it happens"),
-    "search": (f"{_HERE}.list_search:search", "Find words in titles, messages and tool calls"),
+    "search": (f"{_HERE}.search:search", "Find words in titles, messages, thoughts and tool calls"),
     "export": (f"{_HERE}.export_import:export", "Write a session as one file: Markdown, HTML or JSON"),
     "import": (f"{_HERE}.export_import:import_", "Add sessions from files, or what an agent has kept itself"),
     "fork": (f"{_HERE}.modify:fork", "Begin a new session where another one was"),
@@ -21,7 +21,7 @@ COMMANDS = {
     "archive": (f"{_HERE}.modify:archive", "Put sessions away, or take them out again"),
     "delete": (f"{_HERE}.modify:delete", "Delete sessions for good"),
     "copy": (f"{_HERE}.copy:copy", "Copy all sessions into another store, as into PostgreSQL"),
-    "stats": (f"{_HERE}.maintenance:stats", "Count what is in the store"),
+    "stats": (f"{_HERE}.stats:stats", "Count sessions, tokens, cost, and the space they take"),
     "vacuum": (f"{_HERE}.maintenance:vacuum", "Give back the space of what was deleted"),
     "doctor": (f"{_HERE}.maintenance:doctor", "Check the store, and explain what is found"),
 }
@@ -34,21 +34,25 @@ A SESSION is named by its id, by the beginning of its id, or by `last`: the newe
   holdfast sessions                         this directory's sessions
   holdfast sessions show last               the newest one, to read
   holdfast sessions follow last             the same, as it happens in your editor
-  holdfast sessions search crash recovery   where these words were said
+  holdfast sessions search crash recovery   where these words were said, thought, or in what tools gave
   holdfast sessions export 3fa9 -o talk.html
   holdfast sessions fork 3fa9 --at 12       go on from its twelfth entry, as `show` numbers them
   holdfast sessions hand-over 3fa9 --to claude   go on with it in another agent
 
-Every command has --json: one JSON document on stdout. The status is 0, 1 after an error, 2 for wrong usage.
+Every command has --json: one JSON object on stdout. The status is 0, 1 after an error, 2 for wrong usage.
 """
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, help=HELP, invoke_without_command=True)
-@click.pass_context
-def sessions(ctx: click.Context) -> int | None:
-    """See HELP."""
-    if ctx.invoked_subcommand is not None:
-        return None
-    from holdfast.cli.sessions.list_search import list_  # noqa: PLC0415
+class SessionsGroup(LazyGroup):
+    """The group; what begins with an option is meant for `list`: `holdfast sessions --all --json`."""
 
-    return ctx.invoke(list_)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return what is left of the arguments for the command."""
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=SessionsGroup, lazy=COMMANDS, help=HELP)
+def sessions() -> None:
+    """See HELP."""

@@ -34,7 +34,7 @@ def copy(*, source: str, target: str, as_json: bool) -> int:
 
     Everything goes along: titles, state, what was allowed, private entries, forks. The source stays as it is. Stop it
     whenever you like and run it again: what is there already is not copied twice. The status is 1 where a session could
-    not be copied. With --json: {"copied": n, "there": n, "left": [{"session", "outcome"}, …]}.
+    not be copied. With --json: {"copied": n, "present": n, "refused": [{"sessionId", "reason"}, …]}.
     """
     return run_async(_copy(source, target, as_json=as_json))
 
@@ -68,8 +68,8 @@ def _report(done: list[CopiedSession], *, as_json: bool) -> int:
     counts = Counter(copied.outcome for copied in done)
     left = [copied for copied in done if copied.outcome in WHY]
     if as_json:
-        named = [{"session": copied.session, "outcome": copied.outcome} for copied in left]
-        output.say(output.json_text({"copied": counts["copied"], "there": counts["there"], "left": named}))
+        named = [{"sessionId": copied.session, "reason": WHY[copied.outcome]} for copied in left]
+        output.say(output.json_text({"copied": counts["copied"], "present": counts["there"], "refused": named}))
         return 1 if left else 0
     there = f", {counts['there']:,} were there already" if counts["there"] else ""
     output.say(f"{output.plural(counts['copied'], 'session')} copied{there}.")

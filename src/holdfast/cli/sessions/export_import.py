@@ -190,14 +190,14 @@ async def import_(
 
     With --from the agent's files are only read. Sessions keep their directories and belong to the agent, so that
     `holdfast wrap` lists them and goes on with them. What was imported before is left alone: run it again at any time,
-    also after an interruption. With --json: {"agent", "imported": [{"sessionId", "agentSessionId", "cwd"}, …],
-    "present": number, "errors": [{"place", "error"}, …]}.
+    also after an interruption. With --json: {"agent", "sessions": [{"sessionId", "agentSessionId", "cwd"}, …],
+    "present": number, "refused": [{"file", "reason"}, …]}.
 
     A session in FILES that is here already, with the same history and title, is left alone. If another one has its id,
     it gets a new one. A file gives no rights: it is imported into the current directory or --cwd, with the default mode
     and options, without additional directories, without the agent's memory, and the agent asks again for what was
     allowed for ever. What was reset is said. With --json: {"sessions": [{"file", "sessionId", "result": "imported" |
-    "present" | "renumbered", "cwd", "reset": [what was]} or {"file", "error"}, …]}.
+    "present" | "renumbered", "cwd", "reset": [what was]}, …], "refused": [{"file", "reason"}, …]}.
     """
     from holdfast.errors import UsageError  # noqa: PLC0415
 
@@ -234,7 +234,9 @@ async def _import_files(store: SessionStore, files: tuple[str, ...], cwd: str | 
         elif not as_json:
             _tell_imported(result)
     if as_json:
-        output.say(output.json_text({"sessions": results}))
+        refused = [{"file": result["file"], "reason": result["error"]} for result in results if "error" in result]
+        imported = [result for result in results if "error" not in result]
+        output.say(output.json_text({"sessions": imported, "refused": refused}))
     return 1 if any("error" in result for result in results) else 0
 
 

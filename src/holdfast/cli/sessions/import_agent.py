@@ -85,7 +85,8 @@ def tell_imported(source: str, done: Imported, *, as_json: bool) -> None:
     for error in done.errors:
         output.tell(f"holdfast: {error['place']} was not imported: {error['error']}")
     if as_json:
-        about = {"agent": done.agent, "imported": done.imported, "present": len(done.present), "errors": done.errors}
+        refused = [{"file": error["place"], "reason": error["error"]} for error in done.errors]
+        about = {"agent": done.agent, "sessions": done.imported, "present": len(done.present), "refused": refused}
         output.say(output.json_text(about))
         return
     here = f"; {output.plural(len(done.present), 'session was', 'sessions were')} here already" if done.present else ""

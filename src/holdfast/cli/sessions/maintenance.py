@@ -1,4 +1,4 @@
-"""`holdfast sessions stats`, `vacuum` and `doctor`."""
+"""`holdfast sessions vacuum` and `doctor`."""
 
 from __future__ import annotations
 
@@ -11,48 +11,6 @@ from holdfast.cli.store_arguments import is_there, json_option, on_store, opened
 
 if TYPE_CHECKING:
     from holdfast.store import Finding, SessionStore
-
-
-@click.command("stats")
-@on_store()
-async def stats(store: SessionStore, *, as_json: bool) -> None:
-    """Count sessions, messages, and the space they take."""
-    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
-
-    with output.working("Counting"):
-        found = await store.stats()
-    if as_json:
-        output.say(output.json_text(found))
-        return
-    rows = [
-        ("Sessions", f"{found.sessions:,}" + (f", {found.archived:,} archived" if found.archived else "")),
-        ("Never prompted", f"{found.blank:,}"),
-        ("Messages", f"{found.messages:,}"),
-        ("Entries", f"{found.entries:,} ({output.size(found.history_bytes)})"),
-        ("Texts to search", f"{found.texts:,}"),
-        (
-            "On disk",
-            output.size(found.size.used) + (f", {output.size(found.size.free)} empty" if found.size.free else ""),
-        ),
-    ]
-    if found.oldest is not None and found.newest is not None:
-        rows.append(("Oldest", output.moment(found.oldest)))
-        rows.append(("Last activity", output.moment(found.newest)))
-    for row in output.columns(rows):
-        output.say("  ".join(row))
-    if found.directories:
-        output.say("\nMost sessions:")
-        table = [
-            (
-                f"{row.sessions:,}",
-                output.plural(row.messages, "message"),
-                output.ago(row.updated_at),
-                safe_line(row.cwd),
-            )
-            for row in found.directories
-        ]
-        for row in output.columns(table, (True, True)):
-            output.say("  " + "  ".join(row))
 
 
 @click.command("vacuum")

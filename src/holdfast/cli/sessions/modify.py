@@ -37,7 +37,7 @@ async def fork(
     """Begin a new session with the history of another: all of it, or up to and with an entry.
 
     The other session is not touched, and may be in use. What its running turn has said is not part of the fork. With
-    --json: {"session": the new one, "from": the id of the other}.
+    --json: {"session": the new one, "forkedFrom": the id of the other}.
     """
     from holdfast.engine import claim_session  # noqa: PLC0415
     from holdfast.export.document import session_summary  # noqa: PLC0415
@@ -52,7 +52,7 @@ async def fork(
     new = await _forked(store, seen, up_to, title, agent)
     info = (await store.get(new)).info
     if as_json:
-        output.say(output.json_text({"session": session_summary(info), "from": seen.record.info.id}))
+        output.say(output.json_text({"session": session_summary(info), "forkedFrom": seen.record.info.id}))
         return
     output.say(f"{info.id} ({output.plural(info.messages, 'message')})")
     if seen.unsealed is not None:
@@ -111,7 +111,8 @@ async def hand_over(
     """Let another agent go on with SESSIONS; with --all --from OLD, with all that OLD has (after a rename, say).
 
     The agent gets the conversation, and the history shows where it was handed over. What you had allowed "always", what
-    the other agent remembered and what was set for it stays behind. With --json: {"sessions": […], "refused": {…}}.
+    the other agent remembered and what was set for it stays behind. With --json: {"sessions": […], "refused":
+    [{"sessionId", "reason"}, …]}.
     """
     from holdfast.errors import HoldfastError, UsageError  # noqa: PLC0415
     from holdfast.export.document import session_summary  # noqa: PLC0415
@@ -131,7 +132,7 @@ async def hand_over(
     done = [info for info in found if info.id not in refused]
     if as_json:
         handed = [session_summary((await store.get(info.id)).info) for info in done]
-        output.say(output.json_text({"sessions": handed, "refused": refused}))
+        output.say(output.json_text({"sessions": handed, "refused": _refusals(refused)}))
     else:
         output.say(f"Handed {output.plural(len(done), 'session')} to {agent}.")
     return 1 if refused else 0
@@ -192,7 +193,8 @@ async def archive(store: SessionStore, *, sessions: tuple[str, ...], undo: bool,
 async def delete(store: SessionStore, *, sessions: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Delete SESSIONS for good; their forks stay whole. Asks before it does, unless --yes.
 
-    A session whose turn is running is not deleted. With --json: {"deleted": [ids], "refused": {id: why}}.
+    A session whose turn is running is not deleted. With --json: {"sessions": those that were deleted, "refused":
+    [{"sessionId", "reason"}, …]}.
     """
     from holdfast.errors import HoldfastError, UsageError  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
@@ -207,17 +209,24 @@ async def delete(store: SessionStore, *, sessions: tuple[str, ...], yes: bool, a
         if not click.confirm(f"Delete {output.plural(len(found), 'session')} for good?", err=True):
             output.tell("Nothing was deleted.")
             return 1
-    deleted: list[str] = []
+    deleted: list[SessionInfo] = []
     refused: dict[str, str] = {}
     for info in found:
         try:
             await store.delete(info.id)
-            deleted.append(info.id)
+            deleted.append(info)
         except HoldfastError as e:
             refused[info.id] = str(e)
             output.tell(f"holdfast: {short_id(info.id)} was not deleted. {safe_line(str(e))}; stop it, then try again")
     if as_json:
-        output.say(output.json_text({"deleted": deleted, "refused": refused}))
+        from holdfast.export.document import session_summary  # noqa: PLC0415
+
+        gone = [session_summary(info) for info in deleted]
+        output.say(output.json_text({"sessions": gone, "refused": _refusals(refused)}))
     elif deleted:
         output.say(f"Deleted {output.plural(len(deleted), 'session')}.")
     return 1 if refused else 0
+
+
+def _refusals(refused: dict[str, str]) -> list[dict[str, str]]:
+    return [{"sessionId": session, "reason": reason} for session, reason in refused.items()]

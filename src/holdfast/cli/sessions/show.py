@@ -10,6 +10,10 @@ from holdfast.cli import output
 from holdfast.cli.store_arguments import find_session, on_store, session_argument
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from holdfast.cli.transcript_renderer import TranscriptRenderer
+    from holdfast.model import SessionState
     from holdfast.store import SessionStore, Snapshot
 
 
@@ -18,8 +22,11 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N entries.")
 @click.option("--full", is_flag=True, help="All of what tools gave, not only the first lines.")
 @click.option("--raw", is_flag=True, help="The stored updates, one JSON object a line.")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager ($HOLDFAST_PAGER, $PAGER, or less).")
 @on_store()
-async def show(store: SessionStore, *, session: str, limit: int | None, full: bool, raw: bool, as_json: bool) -> None:
+async def show(
+    store: SessionStore, *, session: str, limit: int | None, full: bool, raw: bool, no_pager: bool, as_json: bool
+) -> None:
     """Show a SESSION as a readable transcript. The numbers are those that `fork --at` takes.
 
     What a running turn has said so far is shown too, wherever it runs. With --json: {"session", "entries": [{"number",
@@ -32,24 +39,30 @@ async def show(store: SessionStore, *, session: str, limit: int | None, full: bo
     elif as_json:
         await _json(store, seen, limit)
     else:
-        await _readable(store, seen, limit, full=full)
+        from holdfast.cli.pager import paged  # noqa: PLC0415
+        from holdfast.cli.transcript_renderer import TranscriptRenderer  # noqa: PLC0415
+
+        paint, width = output.painter(), output.width()  # as the terminal wants it: a pager is none
+        with paged(wanted=not no_pager):
+            await _readable(store, seen, limit, TranscriptRenderer(paint, width, full=full), paint)
 
 
-async def _readable(store: SessionStore, seen: Snapshot, limit: int | None, *, full: bool) -> None:
-    from holdfast.cli.transcript_renderer import TranscriptRenderer  # noqa: PLC0415
+async def _readable(
+    store: SessionStore, seen: Snapshot, limit: int | None, rendering: TranscriptRenderer, paint: Callable[..., str]
+) -> None:
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
-    info, paint = seen.record.info, output.painter()
-    rendering = TranscriptRenderer(paint, output.width(), full=full)
+    info, state = seen.record.info, seen.record.state
     output.say(paint(safe_line(info.title or "(no title)"), bold=True))
     marks = " · archived" if info.archived else ""
     messages = output.plural(info.messages, "message")
     output.say(paint(f"{safe_line(info.cwd)} · {output.moment(info.updated_at)} · {messages}{marks}", dim=True))
-    output.say(paint(info.id, dim=True))
-    if seen.record.state.forked_from:
-        output.say(paint(f"forked from {safe_line(seen.record.state.forked_from)}", dim=True))
+    about = (info.id, info.agent, state.model, *usage_words(state))
+    output.say(paint(" · ".join(safe_line(word) for word in about if word), dim=True))
+    if state.forked_from:
+        output.say(paint(f"forked from {safe_line(state.forked_from)}", dim=True))
     async for number, entry in read_entries(store, seen, last=limit):
         for line in rendering.lines(number, view_entry(entry)):
             output.say(line)
@@ -65,6 +78,17 @@ async def _readable(store: SessionStore, seen: Snapshot, limit: int | None, *, f
         )
 
 
+def usage_words(state: SessionState) -> Iterator[str]:
+    """Yield what a session has taken, as far as its agent told: tokens, cost."""
+    if total := state.tokens.get("totalTokens"):
+        yield output.plural(total, "token")
+    match state.latest.get("usage_update"):
+        case {"cost": {"amount": int() | float() as amount, "currency": str(currency)}}:
+            yield output.money(amount, currency)
+        case _:
+            pass
+
+
 async def _raw(store: SessionStore, seen: Snapshot, limit: int | None) -> None:
     from holdfast.store.entries import read_entries  # noqa: PLC0415
 
@@ -78,7 +102,7 @@ async def _json(store: SessionStore, seen: Snapshot, limit: int | None) -> None:
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
 
-    output.write(f'{{"session": {output.json_text(session_summary(seen.record.info))}, "entries": [')
+    output.write(f'{{"session": {output.json_text(session_summary(seen.record.info, seen.record.state))}, "entries": [')
     between = "\n"
     async for number, entry in read_entries(store, seen, last=limit):
         view = view_entry(entry)

@@ -137,9 +137,9 @@ class RunDisplay(AbstractCapability[Any]):
         self.finish_reason = response.finish_reason
         self._spoken = not response.tool_calls
         cost = self.memory.add_cost(response.usage.cost)
-        used, size = response.usage.input_tokens + response.usage.output_tokens, ctx.model.context_window
-        if used and size:  # not every provider tells
-            await self.turn.usage(used, size, cost=cost)
+        taken, given = response.usage.input_tokens, response.usage.output_tokens
+        if taken + given and (size := ctx.model.context_window):  # not every provider tells
+            await self.turn.usage(taken + given, size, cost=cost, input_tokens=taken, output_tokens=given)
         return response
 
     async def handle_deferred_tool_calls(

@@ -512,6 +512,7 @@ WHERE id <= $1 AND words @@ $2::tsquery ORDER BY id + 0 DESC LIMIT $3;
 WITH mine AS MATERIALIZED (
     SELECT n FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope
     WHERE listed AND principal = $4 AND ($5::text[] IS NULL OR agent = ANY($5)) AND ($6::text IS NULL OR cwd = $6)
+      AND archived = ANY($7::boolean[]) AND updated_at >= $8
 ), place AS MATERIALIZED (
     SELECT DISTINCT segment FROM holdfast.history_segment WHERE session IN (SELECT n FROM mine)
 )
@@ -528,6 +529,7 @@ LEFT JOIN holdfast.history_segment ON history_segment.segment = found.segment
 JOIN holdfast.session ON session.n = coalesce(found.session, history_segment.session)
 JOIN holdfast.scope ON scope.id = session.scope
 WHERE principal = $4 AND ($5::text[] IS NULL OR agent = ANY($5)) AND ($6::text IS NULL OR cwd = $6)
+  AND archived = ANY($7::boolean[]) AND updated_at >= $8
 ORDER BY found.doc, n;
 
 -- name: excerpts
@@ -554,6 +556,10 @@ SELECT count(*) FROM holdfast.doc;
 -- name: busiest_directories
 SELECT cwd, count(*) AS sessions, sum(messages)::bigint AS messages, max(updated_at) AS updated_at
 FROM holdfast.session WHERE listed AND NOT archived GROUP BY cwd ORDER BY sessions DESC, cwd LIMIT $1;
+
+-- name: some_states
+SELECT n, agent, messages, state FROM holdfast.session JOIN holdfast.scope ON scope.id = session.scope
+WHERE listed AND n > $1 ORDER BY n LIMIT 5000;
 
 -- name: size
 SELECT sum(pg_total_relation_size(c.oid))::bigint AS used,

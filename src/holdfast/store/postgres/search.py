@@ -15,13 +15,15 @@ from holdfast.model import UNBOUND
 from holdfast.store.port import Hit
 from holdfast.store.postgres.rows import encode, info_of
 from holdfast.store.postgres.search_words import MANY_BYTES, asked_words
-from holdfast.store.words import marks, without_accents, words_in
+from holdfast.store.words import parse_query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holdfast.model import Event, Scope, SessionInfo
+    from holdfast.model import Event, SessionInfo
+    from holdfast.store.port import SearchArea
     from holdfast.store.postgres.database import Database
+    from holdfast.store.words import Query
 
 WALKED = 20_000
 """So many of the newest texts are walked through."""
@@ -30,12 +32,12 @@ PAGE = 200
 """So many hits are taken at a time, at least."""
 
 
-async def find(database: Database, words: str, scope: Scope, cwd: str | None, limit: int) -> list[Hit]:
-    """Find the newest texts of a scope that have all of the words."""
-    wanted = {without_accents(word) for word in words_in(words)}
-    if not wanted:
+async def find(database: Database, text: str, area: SearchArea, limit: int) -> list[Hit]:
+    """Find the newest texts of an area that have all that is asked for."""
+    query = parse_query(text)
+    if not query.terms:
         return []
-    search = _Search(database, wanted, scope, cwd, max(limit, PAGE))
+    search = _Search(database, query, area, max(limit, PAGE))
     hits: list[Hit] = []
     async for page in search.pages():
         hits += await search.hits(page, limit - len(hits))
@@ -47,16 +49,19 @@ async def find(database: Database, words: str, scope: Scope, cwd: str | None, li
 class _Search:
     """One search: what is asked for, and where."""
 
-    def __init__(self, database: Database, wanted: set[str], scope: Scope, cwd: str | None, page: int) -> None:
+    def __init__(self, database: Database, query: Query, area: SearchArea, page: int) -> None:
         self._database = database
-        self._wanted = wanted
-        self._query = asked_words(wanted, scope.principal)
-        self._scope = (
-            scope.principal,
-            None if scope.agent is None else [scope.agent, UNBOUND],
-            None if cwd is None else encode(cwd),
+        self._asked = query
+        self._in_a_row = any(len(term.words) > 1 for term in query.terms)
+        self._query = asked_words(query, area.scope.principal)
+        self._area = (
+            area.scope.principal,
+            None if area.scope.agent is None else [area.scope.agent, UNBOUND],
+            None if area.cwd is None else encode(area.cwd),
+            list(area.archived_values),
+            area.since,
         )
-        self._is_part = scope.agent is not None or cwd is not None
+        self._is_part = area.scope.agent is not None or area.is_part
         self._page = page
 
     async def pages(self) -> AsyncIterator[list[Any]]:
@@ -78,13 +83,13 @@ class _Search:
         if not self._is_part:
             return await self._database.fetch("find_words", before, self._query, self._page)
         # Hits of others would otherwise be passed over one by one.
-        return await self._database.fetch("find_words_of_sessions", before, self._query, self._page, *self._scope)
+        return await self._database.fetch("find_words_of_sessions", before, self._query, self._page, *self._area)
 
     async def hits(self, docs: list[Any], limit: int) -> list[Hit]:
         """Return the hits among texts that are in sessions of the scope."""
         ids, segments = [doc["id"] for doc in docs], [doc["segment"] for doc in docs]
         rows = await self._database.fetch(
-            "sessions_of_docs", ids, segments, [doc["session"] for doc in docs], *self._scope
+            "sessions_of_docs", ids, segments, [doc["session"] for doc in docs], *self._area
         )
         sessions = {row["doc"]: info_of(row) for row in rows}
         docs = [doc for doc in docs if doc["id"] in sessions]
@@ -103,15 +108,18 @@ class _Search:
 
     def _hit(self, doc: Any, info: SessionInfo, body: bytes | None) -> Hit | None:
         if doc["segment"] is None:
-            return Hit(info, "title", "", info.title or "", marks(info.title or "", self._wanted))
-        if not body:  # it was made into one with others just now, or deleted
+            kind, key, text, is_long = "title", "", info.title or "", False
+        elif not body:  # it was made into one with others just now, or deleted
             return None
-        lines = body.split(b"\n")
-        first = event_in(lines[0])
-        text = searchable(takewhile(lambda line: _is_same(event_in(line), first), lines))
-        if len(body) > MANY_BYTES and not self._wanted <= {without_accents(word) for word in words_in(text)}:
-            return None  # the index knows such a text by digests only
-        return Hit(info, first.kind, first.key, text, marks(text, self._wanted))
+        else:
+            lines, is_long = body.split(b"\n"), len(body) > MANY_BYTES
+            first = event_in(lines[0])
+            kind, key = first.kind, first.key
+            text = searchable(takewhile(lambda line: _is_same(event_in(line), first), lines))
+        # The index knows not which words are in a row, and a long text by digests only.
+        if (self._in_a_row or is_long) and not self._asked.is_in(text):
+            return None
+        return Hit(info, kind, key, text, self._asked.marks(text))
 
 
 def _is_same(event: Event, other: Event) -> bool:

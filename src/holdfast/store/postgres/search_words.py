@@ -9,8 +9,12 @@ from __future__ import annotations
 import zlib
 from base64 import b32encode
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from holdfast.store.words import without_accents, words_in
+
+if TYPE_CHECKING:
+    from holdfast.store.words import Query
 
 LONGEST_WORD = 500
 """A word may have so many bytes; of a longer one a digest is stored."""
@@ -21,19 +25,29 @@ MANY_BYTES = 900_000
 MOST_ASKED = 200
 """Of more words than these the rest is not looked for in the index."""
 
+_LONG = "#"
+"""The word of a text whose words are stored as digests only."""
+
 
 def indexed_words(text: str, principal: str) -> str:
     """Return what to store for a text, in the notation of a `tsvector`."""
     words = {_fitting(without_accents(word)) for word in words_in(text)}
     if sum(len(word.encode()) for word in words) > MANY_BYTES:
-        words = {_digest(word) for word in words}
+        words = {_LONG, *map(_digest, words)}
     return " ".join(f"'{word}'" for word in (_owner(principal), *sorted(words)))
 
 
-def asked_words(wanted: set[str], principal: str) -> str:
-    """Return the question for texts of a principal that have all of the words, in the notation of a `tsquery`."""
-    words = sorted(_fitting(word) for word in wanted)[:MOST_ASKED]
-    return " & ".join([f"'{_owner(principal)}'", *(f"('{word}' | '{_digest(word)}')" for word in words)])
+def asked_words(query: Query, principal: str) -> str:
+    """Return the question for texts of a principal, in the notation of a `tsquery`.
+
+    It asks for all of the words. Whether they are in a row, and in a long text whether they are there, is to be looked
+    up in the text.
+    """
+    whole = {word for term in query.terms for word in term.words[: -1 if term.is_prefix else None]}
+    begun = {term.words[-1] for term in query.terms if term.is_prefix}
+    asked = [f"('{_fitting(word)}' | '{_digest(word)}')" for word in sorted(whole)]
+    asked += [f"('{_beginning(word)}':* | '{_LONG}')" for word in sorted(begun)]
+    return " & ".join([f"'{_owner(principal)}'", *asked[:MOST_ASKED]])
 
 
 def _owner(principal: str) -> str:
@@ -45,6 +59,11 @@ def _fitting(word: str) -> str:
     if len(encoded := word.encode()) <= LONGEST_WORD:
         return word
     return f"##{blake2b(encoded, digest_size=16).hexdigest()}"
+
+
+def _beginning(word: str) -> str:
+    """Return as much of the beginning of a word as the index has; of a longer word it has a digest."""
+    return word.encode()[:LONGEST_WORD].decode(errors="ignore")
 
 
 def _digest(word: str) -> str:

@@ -14,7 +14,7 @@ from holdfast.model import UNBOUND, Page, SessionState
 from holdfast.model.kinds import HAND_OVER
 from holdfast.store import cursors
 from holdfast.store.history_blocks import BlockReader
-from holdfast.store.port import Alias, Changes, Claim, Forked, Owner, PrivateEntry
+from holdfast.store.port import Alias, Changes, Claim, Forked, Owner, PrivateEntry, SearchArea
 from holdfast.store.postgres import histories
 from holdfast.store.postgres.claims import Claims, Held, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
@@ -352,12 +352,21 @@ class PostgresStore:
     async def read_private(self, session: str) -> list[bytes]:
         return [entry.data for entry in await self.private_entries(session)]
 
-    async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
+    async def search(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        cwd: str | None,
+        limit: int,
+        archived: ArchiveFilter = "include",
+        since: int = 0,
+    ) -> list[Hit]:
         from holdfast.store.postgres import search  # noqa: PLC0415  (an agent never asks)
 
         if not is_storable(scope.principal + (scope.agent or "")):
             return []
-        return await search.find(self._database, words, scope, cwd, limit)
+        return await search.find(self._database, text, SearchArea(scope, cwd, archived, since), limit)
 
     # Upkeep
 

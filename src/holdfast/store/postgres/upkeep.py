@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from holdfast.store.postgres.rows import text_of
 from holdfast.store.reports import Directory, Size, Stats
+from holdfast.store.usage import UsageCount
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.database import Database
+    from holdfast.store.reports import AgentUsage
 
 DIRECTORIES = 10
 """So many of the directories with most sessions are named."""
@@ -43,7 +45,16 @@ async def stats(database: Database) -> Stats:
         newest=sessions["newest"],
         directories=tuple(Directory(text_of(cwd), *row) for cwd, *row in directories),
         size=await size(database),
+        agents=await _usage(database),
     )
+
+
+async def _usage(database: Database) -> tuple[AgentUsage, ...]:
+    count, last = UsageCount(), 0
+    while rows := await database.fetch("some_states", last):
+        count.add((row["agent"], row["messages"], row["state"]) for row in rows)
+        last = rows[-1]["n"]
+    return count.total()
 
 
 async def size(database: Database) -> Size:

@@ -179,6 +179,7 @@ WHERE words MATCH :words ORDER BY words.rowid DESC;
 WITH mine (n, title_doc) AS (
     SELECT n, title_doc FROM session
     WHERE listed = 1 AND scope IN (SELECT value FROM json_each(:scopes))
+      AND archived IN (SELECT value FROM json_each(:archived)) AND updated_at >= :since
 ), place (id) AS MATERIALIZED (
     SELECT doc.id FROM mine JOIN history_segment ON history_segment.session = mine.n
     JOIN doc ON doc.segment = history_segment.segment
@@ -192,7 +193,8 @@ WHERE words MATCH :words AND words.rowid < :before AND +words.rowid IN place ORD
 -- name: find_words_in_directory
 WITH mine (n, title_doc) AS (
     SELECT n, title_doc FROM session
-    WHERE listed = 1 AND scope IN (SELECT value FROM json_each(:scopes)) AND archived IN (0, 1) AND cwd = :cwd
+    WHERE listed = 1 AND scope IN (SELECT value FROM json_each(:scopes))
+      AND archived IN (SELECT value FROM json_each(:archived)) AND cwd = :cwd AND updated_at >= :since
 ), place (id) AS MATERIALIZED (
     SELECT doc.id FROM mine JOIN history_segment ON history_segment.session = mine.n
     JOIN doc ON doc.segment = history_segment.segment
@@ -273,6 +275,9 @@ SELECT count(*) FROM doc;
 SELECT cwd, count(*) AS sessions, sum(messages), max(updated_at)
 FROM session WHERE listed = 1 AND scope IN (SELECT id FROM scope) AND archived = 0
 GROUP BY cwd ORDER BY sessions DESC, cwd LIMIT :limit;
+
+-- name: states
+SELECT agent, messages, state FROM session JOIN scope ON scope.id = session.scope WHERE listed = 1;
 
 -- name: check_integrity
 PRAGMA integrity_check(20);

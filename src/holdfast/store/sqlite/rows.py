@@ -166,6 +166,12 @@ def find_session(db: Database, session: str) -> SessionRow:
     return row
 
 
+def find_by_prefix(db: Database, prefix: str, limit: int, after: str) -> list[SessionInfo]:
+    """Find the sessions whose ids begin so and come behind `after`, in the order of their ids."""
+    found = db.rows("find_sessions", first=prefix, end=prefix + "\U0010ffff", after=after, limit=limit)
+    return [SessionRow(*row).info() for row in found]
+
+
 def read_body(db: Database, segment: int) -> bytes | None:
     """Return what is in a segment, or None if it is damaged or not there."""
     row = db.first(BodyRow, "get_segment", id=segment)

@@ -13,74 +13,82 @@ from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import DocRow, SessionRow, read_body
 from holdfast.store.sqlite.scopes import covers_all, scope_numbers
 from holdfast.store.sqlite.search_index import has_new_texts, new_texts
-from holdfast.store.words import marks, without_accents, words_in
+from holdfast.store.words import parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.model import Event, Scope, SessionInfo
+    from holdfast.model import Event, SessionInfo
+    from holdfast.store.port import SearchArea
     from holdfast.store.sqlite.database import Database
+    from holdfast.store.words import Query
 
 MANY = 2_000
 """So many hits are looked at one by one before the database is asked for those of a scope or directory alone."""
 
 
-def find(db: Database, words: str, scope: Scope, cwd: str | None, limit: int) -> list[Hit]:
-    """Find the newest texts of a scope that have all of the words."""
-    asked = words_in(words)
-    if not asked:
+def find(db: Database, words: str, area: SearchArea, limit: int) -> list[Hit]:
+    """Find the newest texts of an area that have all that is asked for."""
+    query = parse_query(words)
+    if not query.terms:
         return []
-    match = " ".join(f'"{word}"' for word in asked)
-    wanted = {without_accents(word) for word in asked}
     hits: list[Hit] = []
-    sessions, segments = _Sessions(db, scope, cwd), _Segments(db)
-    for doc in chain(_new_docs(db, wanted), _docs(db, match, scope, cwd)):
+    sessions, segments = _Sessions(db, area), _Segments(db)
+    for doc in chain(_new_docs(db, query), _docs(db, _match(query), area)):
         info = sessions.having(doc)
         if info is not None:
-            hits.append(_title_hit(info, wanted) if doc.segment is None else _line_hit(segments, info, doc, wanted))
+            hits.append(_title_hit(info, query) if doc.segment is None else _line_hit(segments, info, doc, query))
         if len(hits) == limit:
             break
     return hits
 
 
-def _new_docs(db: Database, wanted: set[str]) -> Iterator[DocRow]:
-    """Find what has all of the words and could not be indexed yet, as on a full disk, newest first."""
+def _match(query: Query) -> str:
+    """Return a query as the index takes it. Words hold no character that means anything there."""
+    return " ".join(f'"{" ".join(term.written)}"{" *" if term.is_prefix else ""}' for term in query.terms)
+
+
+def _new_docs(db: Database, query: Query) -> Iterator[DocRow]:
+    """Find what has all that is asked for and could not be indexed yet, as on a full disk, newest first."""
     if has_new_texts(db):
         for segment, line, text in reversed(list(new_texts(db))):
-            if wanted <= set(map(without_accents, words_in(text))):
+            if query.is_in(text):
                 yield DocRow(0, segment, line, None)
 
 
-def _docs(db: Database, match: str, scope: Scope, cwd: str | None) -> Iterator[DocRow]:
-    """Find what has all of the words, newest first.
+def _docs(db: Database, match: str, area: SearchArea) -> Iterator[DocRow]:
+    """Find what has all that is asked for, newest first.
 
     Where only a part of the sessions counts and none of it is among the newest, the database passes over the others.
     """
-    is_part = cwd is not None or not covers_all(db, scope)
+    is_part = area.is_part or not covers_all(db, area.scope)
     for looked, row in enumerate(db.rows("find_words", words=match)):
         doc = DocRow(*row)
         if is_part and looked == MANY:
-            yield from _docs_of_part(db, match, scope, cwd, doc.id + 1)
+            yield from _docs_of_part(db, match, area, doc.id + 1)
             return
         yield doc
 
 
-def _docs_of_part(db: Database, match: str, scope: Scope, cwd: str | None, before: int) -> Iterator[DocRow]:
-    scopes = msgspec.json.encode(list(scope_numbers(db, scope))).decode()
-    if cwd is None:
-        found = db.rows("find_words_in_scopes", words=match, scopes=scopes, before=before)
-    else:
-        found = db.rows("find_words_in_directory", words=match, scopes=scopes, cwd=cwd, before=before)
-    return (DocRow(*row) for row in found)
+def _docs_of_part(db: Database, match: str, area: SearchArea, before: int) -> Iterator[DocRow]:
+    bindings = {
+        "words": match,
+        "scopes": msgspec.json.encode(list(scope_numbers(db, area.scope))).decode(),
+        "archived": msgspec.json.encode(list(area.archived_values)).decode(),
+        "since": area.since,
+        "before": before,
+    }
+    if area.cwd is None:
+        return (DocRow(*row) for row in db.rows("find_words_in_scopes", **bindings))
+    return (DocRow(*row) for row in db.rows("find_words_in_directory", cwd=area.cwd, **bindings))
 
 
 class _Sessions:
     """The sessions that count, by what they have; neighbouring hits are often in the same."""
 
-    def __init__(self, db: Database, scope: Scope, cwd: str | None) -> None:
+    def __init__(self, db: Database, area: SearchArea) -> None:
         self._db = db
-        self._scope = scope
-        self._cwd = cwd
+        self._area = area
         self._last: tuple[int | None, SessionInfo | None] = (None, None)
 
     def having(self, doc: DocRow) -> SessionInfo | None:
@@ -95,10 +103,8 @@ class _Sessions:
     def _first(self, numbers: Iterable[int | None]) -> SessionInfo | None:
         for n in numbers:
             row = self._db.first(SessionRow, "get_session_by_number", n=n)
-            if row is not None and self._cwd in (None, row.cwd):
-                info = row.info()
-                if self._scope.covers(info.principal, info.agent):
-                    return info
+            if row is not None and self._area.covers(info := row.info()):
+                return info
         return None
 
 
@@ -117,18 +123,18 @@ class _Segments:
         return self._last[1]
 
 
-def _title_hit(info: SessionInfo, wanted: set[str]) -> Hit:
+def _title_hit(info: SessionInfo, query: Query) -> Hit:
     title = info.title or ""
-    return Hit(info, "title", "", title, marks(title, wanted))
+    return Hit(info, "title", "", title, query.marks(title))
 
 
-def _line_hit(segments: _Segments, info: SessionInfo, doc: DocRow, wanted: set[str]) -> Hit:
+def _line_hit(segments: _Segments, info: SessionInfo, doc: DocRow, query: Query) -> Hit:
     stored = segments.lines(doc.segment)[doc.line :]
     if not stored:  # the index says that the words are there, and nobody can say more
         return Hit(info, DAMAGED, "", "This part of the session is damaged", ())
     first = event_in(stored[0])
     text = searchable(takewhile(lambda line: _is_same(event_in(line), first), stored))
-    return Hit(info, first.kind, first.key, text, marks(text, wanted))
+    return Hit(info, first.kind, first.key, text, query.marks(text))
 
 
 def _is_same(event: Event, other: Event) -> bool:

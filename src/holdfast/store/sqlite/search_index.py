@@ -4,7 +4,7 @@ Titles are indexed as they are given. What histories say is indexed later, many 
 (docs/decisions/008): the setting `indexed segment` is the id of the last segment whose texts are in the index. Later
 segments have larger ids.
 
-All functions but `has_new_texts` run inside a transaction of their caller's.
+All functions but `has_new_texts` and `index_now` run inside a transaction of their caller's.
 """
 
 from __future__ import annotations
@@ -52,6 +52,12 @@ def index_new_texts(db: Database) -> None:
         _add_text(db, text, segment=segment, line=line)
     db.new_texts.clear()
     db.run("all_indexed")
+
+
+def index_now(db: Database) -> None:
+    """Do the same, in a transaction of its own."""
+    with db.transaction():
+        index_new_texts(db)
 
 
 def new_texts(db: Database) -> Iterator[tuple[int, int, str]]:

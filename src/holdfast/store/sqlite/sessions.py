@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.format import Line, stored
 from holdfast.model import SessionState
 from holdfast.model.kinds import HAND_OVER
-from holdfast.store.port import Claim
+from holdfast.store.port import Claim, PrivateEntry
 from holdfast.store.sqlite import histories
 from holdfast.store.sqlite.rows import AddedRow, ClaimedRow
 from holdfast.store.sqlite.scopes import scope_number
@@ -50,6 +50,11 @@ def add_session(db: Database, info: SessionInfo, state: bytes, owner: str | None
     if info.title:
         db.run("set_title", n=row.n, title=info.title, doc=add_title(db, info.title, row.n))
     return row.n, Claim(info.id, row.epoch)
+
+
+def private_entries(db: Database, n: int) -> list[PrivateEntry]:
+    """Read the private entries of a session, in order."""
+    return [PrivateEntry(*row) for row in db.rows("private_entries", n=n)]
 
 
 def find_claimed(db: Database, claim: Claim) -> ClaimedRow | None:

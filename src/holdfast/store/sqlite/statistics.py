@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from holdfast.store.reports import Directory, Size, Stats
 from holdfast.store.sqlite.rows import TotalRow
+from holdfast.store.usage import UsageCount
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from holdfast.store.reports import AgentUsage
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.files import StoreFiles
 
@@ -39,7 +41,14 @@ def stats(db: Database, files: StoreFiles | None) -> Stats:
             newest=max((at for at in (recent.newest, archived.newest) if at is not None), default=None),
             directories=directories,
             size=size(db, files),
+            agents=_usage(db),
         )
+
+
+def _usage(db: Database) -> tuple[AgentUsage, ...]:
+    count = UsageCount()
+    count.add(db.rows("states"))
+    return count.total()
 
 
 def size(db: Database, files: StoreFiles | None) -> Size:

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.errors import SessionBusy, StoreError
 from holdfast.format.log_records import Beginning
-from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry, Snapshot
+from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry, SearchArea, Snapshot
 from holdfast.store.reports import Finding
 from holdfast.store.sqlite import histories, scopes, search, search_index, sessions
 from holdfast.store.sqlite.claims import Claims
@@ -22,7 +22,7 @@ from holdfast.store.sqlite.files import StoreFiles, plain_error
 from holdfast.store.sqlite.histories import EMPTY, HistoryEnd, HistoryReader
 from holdfast.store.sqlite.listing import cursor_key, list_page
 from holdfast.store.sqlite.processes import Processes
-from holdfast.store.sqlite.rows import BegunRow, SessionRow, find_session
+from holdfast.store.sqlite.rows import BegunRow, SessionRow, find_by_prefix, find_session
 from holdfast.store.sqlite.threads import DatabaseThread
 from holdfast.store.sqlite.turn_logs import TurnLogs
 
@@ -114,11 +114,7 @@ class SqliteStore:
         return row, self._claims.begun_in_log(row)
 
     async def find(self, prefix: str, *, limit: int, after: str = "") -> list[SessionInfo]:
-        def work(db: Database) -> list[SessionInfo]:
-            found = db.rows("find_sessions", first=prefix, end=prefix + "\U0010ffff", after=after, limit=limit)
-            return [SessionRow(*row).info() for row in found]
-
-        return await self._reader.run(work)
+        return await self._reader.run(lambda db: find_by_prefix(db, prefix, limit, after))
 
     async def list(
         self, scope: Scope, *, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int
@@ -192,10 +188,7 @@ class SqliteStore:
         await self._writer.write(info.id, work)
 
     async def private_entries(self, session: str) -> list[PrivateEntry]:
-        def work(db: Database) -> list[PrivateEntry]:
-            return [PrivateEntry(*row) for row in db.rows("private_entries", n=find_session(db, session).n)]
-
-        return await self._reader.run(work)
+        return await self._reader.run(lambda db: sessions.private_entries(db, find_session(db, session).n))
 
     async def aliases(self) -> list[Alias]:
         return await self._reader.run(lambda db: [Alias(*row) for row in db.rows("every_alias")])
@@ -355,11 +348,20 @@ class SqliteStore:
 
     # Search
 
-    async def search(self, words: str, scope: Scope, *, cwd: str | None, limit: int) -> list[Hit]:
+    async def search(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        cwd: str | None,
+        limit: int,
+        archived: ArchiveFilter = "include",
+        since: int = 0,
+    ) -> list[Hit]:
         if await self._reader.run(search_index.has_new_texts):
             with suppress(StoreError):  # on a full disk all can be found
-                await self._writer.run(_index)
-        return await self._reader.run(lambda db: search.find(db, words, scope, cwd, limit))
+                await self._writer.run(search_index.index_now)
+        return await self._reader.run(lambda db: search.find(db, text, SearchArea(scope, cwd, archived, since), limit))
 
     def _index_soon(self) -> None:
         """Let what was sealed be indexed when there is enough of it, or after a while."""
@@ -373,7 +375,7 @@ class SqliteStore:
         if self._indexing is not None:
             self._indexing.cancel()
         self._unindexed, self._indexing = 0, None
-        self._writer.run(_index).add_done_callback(_ignore)  # where it fails, the next search tells
+        self._writer.run(search_index.index_now).add_done_callback(_ignore)  # where it fails, the next search tells
 
     def keep_events(self, window: EventWindow) -> None:
         self._logs.window = window
@@ -424,7 +426,7 @@ class SqliteStore:
 
         await self._noted()
         with suppress(StoreError):
-            await self._writer.run(_index)
+            await self._writer.run(search_index.index_now)
         return await self._run_long(self._reader, lambda db: statistics.stats(db, self._files))
 
     async def examine(self) -> AsyncIterator[Finding]:
@@ -482,11 +484,6 @@ class SqliteStore:
             self._logs.release(claim)
             if row is not None:  # otherwise it is the log of another process
                 self._logs.remove_sealed(row.n)
-
-
-def _index(db: Database) -> None:
-    with db.transaction():
-        search_index.index_new_texts(db)
 
 
 def _ignore(abandoned: asyncio.Future[Any]) -> None:
