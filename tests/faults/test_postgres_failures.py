@@ -85,6 +85,11 @@ async def unsealed(store: SessionStore, claim: Claim) -> list[bytes]:
     return found.lines
 
 
+async def is_running(store: SessionStore, claim: Claim) -> bool:
+    found = (await store.snapshot(claim.session)).unsealed
+    return found is not None and found.running_in is not None
+
+
 async def test_a_node_that_was_stopped_past_its_lease_is_refused_at_its_next_word(place: Place) -> None:
     async with place.open() as store, neighbour(place.path) as other:
         session, idle = await other.do("create"), await other.do("create")
@@ -125,6 +130,28 @@ async def test_a_stopped_node_that_nobody_took_anything_from_just_goes_on(place:
         await other.do("append", session, "after")
         await other.do("seal", session, "sealed")
         assert len(await history(store, session)) == 1
+
+
+async def test_a_heartbeat_that_the_database_refuses_goes_on_when_it_does_not_any_more(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with place.open() as store, place.open() as other:
+        claim = await new(store)
+        log = await store.begin(claim, prompt("q"), NOTHING)
+        await postgres.run_sql(
+            place.path,
+            "CREATE FUNCTION holdfast.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$",
+            "CREATE TRIGGER refuse BEFORE UPDATE ON holdfast.node EXECUTE FUNCTION holdfast.refuse()",
+        )
+        try:
+            await died(other, claim.session)
+            assert "refuses the heartbeat" in caplog.text
+        finally:
+            await postgres.run_sql(place.path, "DROP FUNCTION holdfast.refuse CASCADE")
+        async with asyncio.timeout(PATIENCE):
+            while not await is_running(other, claim):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await keep(log, message("goes on"))
 
 
 async def test_a_node_that_was_killed_is_succeeded_with_all_that_it_had_kept(place: Place) -> None:

@@ -20,5 +20,4 @@ async def test_nodes_killed_stopped_and_cut_off_lose_nothing_that_was_seen_and_w
     assert tally.wrong == []
     for happened in ("kill", "pause", "cut", "restart", "accepted", "shown", "loaded", "refused"):
         assert tally.counts[happened], f"too little happened: {tally}"
-    if tally.counts["did not end"]:  # an open fault, seen once: nothing is lost by it
-        pytest.skip("a node did not end within its patience after the bad minute; all it had shown is stored")
+    assert not tally.counts["did not end"], tally

@@ -55,6 +55,8 @@ class Rival:
             ):
                 assert not waiting.done(), waiting
                 await asyncio.sleep(0.01)
+                # Whoever has connected meanwhile is not in what this transaction has seen.
+                await self._connection.execute("SELECT pg_stat_clear_snapshot()")
         return waiting
 
 
@@ -184,6 +186,109 @@ async def test_a_node_that_is_fenced_while_more_waits_to_be_written_goes_on_as_a
         await store.seal(again, [], NOTHING, messages=0)
         log = await store.begin(again, prompt("q"), NOTHING)
         await asyncio.wait_for(keep(log, message("kept")), PATIENCE)
+
+
+async def test_a_node_fenced_while_a_turn_says_more_than_is_on_its_way_stores_what_its_other_sessions_say(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with place.open() as store:
+        claim, other = await new(store), await new(store)
+        log = await store.begin(claim, prompt("q"), NOTHING)
+        async with rival(place) as taker:
+            await taker.do("LOCK TABLE holdfast.turn_log IN EXCLUSIVE MODE")
+            flying = await taker.blocks(keep(log, message("stale")))
+            await ask(place, "DELETE FROM holdfast.node")
+            async with asyncio.timeout(PATIENCE):
+                while "lease of this node was over" not in caplog.text:  # noqa: ASYNC110  (the heartbeat finds out first)
+                    await asyncio.sleep(0.01)
+            more = asyncio.ensure_future(keep(log, message("stale too")))
+            await asyncio.sleep(0)
+            await taker.commit()
+        for refused in (flying, more, log.sync()):
+            with pytest.raises(StoreError, match="taken this session over"):
+                await asyncio.wait_for(refused, PATIENCE)
+        await stores_what_is_said(store, (await store.claim(other.session)).claim)
+
+
+async def test_a_session_lost_while_its_turn_says_more_leaves_the_node_to_its_others(place: Place) -> None:
+    async with place.open() as store:
+        claim, other = await new(store), await new(store)
+        log = await store.begin(claim, prompt("q"), NOTHING)
+        await ask(place, "UPDATE holdfast.session SET epoch = epoch + 1 WHERE id = $1", claim.session)
+        async with rival(place) as taker:
+            await taker.do("LOCK TABLE holdfast.turn_log IN EXCLUSIVE MODE")
+            flying = await taker.blocks(keep(log, message("stale")))
+            more = asyncio.ensure_future(keep(log, message("stale too")))
+            await asyncio.sleep(0)
+            await taker.commit()
+        for refused in (flying, more, log.sync()):
+            with pytest.raises(StoreError, match="taken this session over"):
+                await asyncio.wait_for(refused, PATIENCE)
+        await stores_what_is_said(store, other)
+
+
+async def test_a_flusher_that_is_cancelled_tells_all_who_wait_and_another_takes_its_place(place: Place) -> None:
+    async with place.open() as store:
+        claims = [await new(store) for _ in range(3)]
+        logs = [await store.begin(claim, prompt("q"), NOTHING) for claim in claims[:2]]
+        async with rival(place) as taker:
+            await taker.do("LOCK TABLE holdfast.turn_log IN EXCLUSIVE MODE")
+            flying = await taker.blocks(keep(logs[0], message("flying")))
+            waiting = asyncio.ensure_future(keep(logs[1], message("waiting")))
+            await asyncio.sleep(0)
+            (flusher,) = [task for task in asyncio.all_tasks() if task.get_name() == "flush turn logs"]
+            flusher.cancel()
+            for refused in (flying, waiting):
+                with pytest.raises(StoreError, match="could not be stored"):
+                    await asyncio.wait_for(refused, PATIENCE)
+        await stores_what_is_said(store, claims[2])
+
+
+async def test_an_error_in_the_flusher_that_nobody_expected_is_told_and_nothing_else_is_held_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from holdfast.store.postgres.flushing import TurnRows
+
+    def broken(_: TurnRows) -> None:
+        raise ZeroDivisionError
+
+    async with place.open() as store:
+        claims = [await new(store) for _ in range(2)]
+        log = await store.begin(claims[0], prompt("q"), NOTHING)
+        with monkeypatch.context() as patched:
+            patched.setattr(TurnRows, "take", broken)
+            with pytest.raises(StoreError, match="the log of this process says why"):
+                await asyncio.wait_for(keep(log, message("lost")), PATIENCE)
+        assert "ZeroDivisionError" in caplog.text
+        await stores_what_is_said(store, claims[1])
+
+
+async def test_a_claim_is_let_go_only_when_what_is_on_its_way_has_arrived_though_nobody_waits_for_it(
+    place: Place,
+) -> None:
+    async with place.open() as store, place.open() as other:
+        claim = await new(store)
+        log = await store.begin(claim, asked := prompt("q"), NOTHING)
+        async with rival(place) as slow:
+            await slow.do("LOCK TABLE holdfast.turn_log IN EXCLUSIVE MODE")
+            keeping = await slow.blocks(keep(log, said := message("said")))
+            keeping.cancel()
+            await asyncio.wait({keeping})
+            releasing = asyncio.ensure_future(store.release(claim))
+            await asyncio.sleep(0.1)
+            assert not releasing.done()
+            await slow.commit()
+        await asyncio.wait_for(releasing, PATIENCE)
+        assert said_in((await other.claim(claim.session)).broken) == [*asked, logged(said)]
+
+
+async def stores_what_is_said(store: SessionStore, claim: Claim) -> None:
+    """Make sure that a turn of a session can be stored."""
+    log = await store.begin(claim, asked := prompt("q"), NOTHING)
+    await asyncio.wait_for(keep(log, said := message("kept")), PATIENCE)
+    await asyncio.wait_for(log.sync(), PATIENCE)
+    assert said_in((await store.snapshot(claim.session)).unsealed) == [*asked, logged(said)]
+    await store.seal(claim, [said], NOTHING, messages=1)
 
 
 async def test_whoever_waits_no_longer_for_what_was_said_holds_up_nobody(place: Place) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -34,6 +35,9 @@ PATIENCE = 30.0
 PAUSES = 0.05, 1.0
 """The shortest and the longest pause before it is tried again."""
 
+SILENCE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
+"""How a connection finds out, within 30 seconds, that the other end is gone without a word."""
+
 CONNECT_SECONDS = 10.0
 IDLE_TRANSACTION = "10s"
 """After so long the database ends a transaction whose process was stopped; nearly all of ours are single statements."""
@@ -56,6 +60,11 @@ GONE = (
     asyncpg.InternalClientError,  # what a connection says that breaks while it is between two states
 )
 """How one finds out that a connection, or the database behind it, is gone."""
+
+
+def is_gone(error: BaseException) -> bool:
+    """Return whether an error says that a connection, or the database behind it, is gone."""
+    return isinstance(error, GONE) and not isinstance(error, asyncpg.DataError)  # a value of ours that it cannot take
 
 
 class Address(NamedTuple):
@@ -127,6 +136,7 @@ class Database:
                 min_size=0,
                 max_size=CONNECTIONS,
                 max_inactive_connection_lifetime=60,
+                init=_break_when_silent,
                 reset=_as_it_is,
                 **self._options,
             )
@@ -191,7 +201,9 @@ class Database:
 
     async def connect(self) -> Any:
         """Open a connection that is the caller's own; raise what the driver raises."""
-        return await asyncpg.connect(self.address.dsn, **self._options)
+        connection = await asyncpg.connect(self.address.dsn, **self._options)
+        await _break_when_silent(connection)
+        return connection
 
     @property
     def is_closed(self) -> bool:
@@ -230,9 +242,9 @@ class Database:
                 )
             case asyncpg.ReadOnlySQLTransactionError():
                 return StoreError(f"The database {where} is read-only: it is a standby. Name the primary")
-            case _ if isinstance(error, GONE):
+            case _ if is_gone(error):
                 return StoreError(f"The database {where} cannot be reached ({_reason(error)}); try again in a moment")
-            case asyncpg.PostgresError():
+            case asyncpg.PostgresError() | asyncpg.DataError():
                 return StoreError(f"The database cannot do that ({error}). Nothing was changed")
             case Exception():
                 return error
@@ -296,10 +308,22 @@ class Retries:
 
     async def after(self, error: Exception) -> None:
         """Wait a little after an error; raise it, in words for the user, where another attempt would not help."""
-        if not isinstance(error, GONE) or self._database.is_closed or asyncio.get_running_loop().time() > self._until:
+        if not is_gone(error) or self._database.is_closed or asyncio.get_running_loop().time() > self._until:
             raise self._database.plain_error(error) from error
         await asyncio.sleep(self._pause)
         self._pause = min(2 * self._pause, PAUSES[1])
+
+
+async def _break_when_silent(connection: Any) -> None:
+    """Let a connection break when its server's machine does not answer any more: nobody may ever say so otherwise."""
+    transport: asyncio.Transport | None = getattr(connection, "_transport", None)  # the driver has no option for it
+    connected: socket.socket | None = None if transport is None else transport.get_extra_info("socket")
+    if connected is None or connected.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in SILENCE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def _as_it_is(_connection: Any) -> None:

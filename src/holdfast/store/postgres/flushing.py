@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import StoreError
-from holdfast.store.postgres.database import GONE, PATIENCE, Retries
+from holdfast.store.postgres.database import PATIENCE, Retries, is_gone
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -27,6 +27,7 @@ FLUSH_BYTES = 4 << 20
 """A flush is no larger than this; what is beyond goes with the next."""
 
 MOVED = "Another node has taken this session over; what was said here since could not be stored"
+NOT_STORED = "What was said could not be stored; the log of this process says why"
 
 
 class TurnRows:
@@ -81,6 +82,7 @@ class TurnRows:
         """Refuse what waits, and all that comes."""
         self.failure = failure
         self._lines.clear()
+        self._flushes.forget(self)
         waiting, self.waiting = self.waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_exception(failure)
@@ -91,23 +93,30 @@ class TurnRows:
         return sum(map(len, self._lines))
 
 
-class _Row(NamedTuple):
+class _Row:
     """What one turn has in a flush."""
 
-    log: TurnRows
-    seq: int
-    lines: bytes
-    kept: asyncio.Future[None]
+    __slots__ = ("_kept", "is_over", "lines", "log", "seq")
+
+    def __init__(self, log: TurnRows, seq: int, lines: bytes, kept: asyncio.Future[None]) -> None:
+        self.log: TurnRows = log
+        self.seq: int = seq
+        self.lines: bytes = lines
+        self._kept = kept
+        self.is_over: bool = False
+        """Whether those who wait were told how it went."""
 
     def end(self, failure: StoreError | None) -> None:
         """Tell whoever waits how it went."""
+        self.is_over = True
         if failure is not None:
-            self.log.fail(failure)
-        if not self.kept.done():
-            if failure is None:
-                self.kept.set_result(None)
-            else:
-                self.kept.set_exception(failure)
+            self.log.fail(failure)  # also where nobody waits any more: what comes later would follow a gap
+        if self._kept.done():
+            return
+        if failure is None:
+            self._kept.set_result(None)
+        else:
+            self._kept.set_exception(failure)
 
 
 class Flushes:
@@ -119,6 +128,7 @@ class Flushes:
         self._queue: dict[TurnRows, None] = {}
         self._flying: list[_Row] = []
         self._wake = asyncio.Event()
+        self._flushed = asyncio.Event()  # set when the flush that is under way, or the next one, is over
         self._connection: Any = None
         self._flushing: asyncio.Task[None] | None = None
 
@@ -128,74 +138,96 @@ class Flushes:
 
     def add(self, log: TurnRows) -> None:
         """Let what a turn has said go with the next flush."""
+        if self._database.is_closed:
+            raise StoreError("The session store is closed")
         self._queue[log] = None
         self._wake.set()
         if self._flushing is None:
             self._flushing = asyncio.get_running_loop().create_task(self._run(), name="flush turn logs")
+            self._flushing.add_done_callback(self._flusher_ended)
+
+    def forget(self, log: TurnRows) -> None:
+        """Let nothing more of a turn go with any flush."""
+        self._queue.pop(log, None)
 
     async def settle(self, log: TurnRows) -> None:
-        """Wait until all that a turn has said is stored, or cannot be."""
-        while True:
-            flying = [row.kept for row in self._flying if row.log is log and not row.kept.done()]
-            if log.waiting is not None and not log.waiting.done():
-                flying.append(log.waiting)
-            if not flying:
-                return
-            await asyncio.wait(flying)
+        """Wait until all that a turn has said is stored, or cannot be: also what nobody waits for any more."""
+        while log in self._queue or any(row.log is log for row in self._flying):
+            await self._flushed.wait()
 
     def node_fenced(self, node: Node) -> None:
         """Refuse all that turns of a node still want to store."""
         for log in [log for log in self._queue if log.node is node]:
-            del self._queue[log]
             log.fail(StoreError(MOVED))
 
     async def close(self) -> None:
         """Store what waits, and stop."""
-        for log in list(self._queue):
-            await self.settle(log)
-        if self._flushing is not None:
-            self._flushing.cancel()
-            await asyncio.wait({self._flushing})
-            self._flushing = None
-        if self._connection is not None:
-            self._connection.terminate()
-            self._connection = None
+        while self._queue or self._flying:
+            await self._flushed.wait()
+        if (flusher := self._flushing) is not None:
+            flusher.cancel()
+            await asyncio.wait({flusher})
+        self._drop_connection()
 
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._queue:
-                await self._flush_next()
+                try:
+                    await self._flush_next()
+                except Exception:
+                    # Every turn of this process depends on this task: it tells those who wait, and goes on.
+                    log.exception("What was said could not be stored")
+                    self._refuse_all()
+
+    def _flusher_ended(self, flusher: asyncio.Task[None]) -> None:
+        """Leave nobody waiting for a flusher that was cancelled; whoever says something next starts another."""
+        if self._flushing is flusher:
+            self._flushing = None
+        self._drop_connection()
+        self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        """Tell all who wait that what they said is not stored."""
+        for row in self._flying:
+            if not row.is_over:
+                row.end(StoreError(NOT_STORED))
+        for log in list(self._queue):
+            log.fail(StoreError(NOT_STORED))
+        self._landed()
+
+    def _landed(self) -> None:
+        """Let those go on who wait until a flush is over."""
+        self._flying = []
+        self._flushed.set()
+        self._flushed = asyncio.Event()
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
 
     async def _flush_next(self) -> None:
-        self._flying = rows = self._next_rows()
+        """Write what waits, all of it that fits, of one node."""
+        self._take_rows()
         try:
-            await self._flush(rows)
-        except StoreError as e:
-            await self._flush_alone(rows, e)
-        except Exception:
-            log.exception("What was said could not be stored")
-        finally:
-            for row in rows:  # whoever waits hears of it, whatever happened
-                if not row.kept.done():
-                    row.end(StoreError("What was said could not be stored"))
-            self._flying = []
+            await self._flush(self._flying)
+        except Exception as e:  # noqa: BLE001  (each of them is told)
+            await self._flush_alone(self._flying, e)
+        self._landed()
 
-    def _next_rows(self) -> list[_Row]:
-        """Take what waits: all of it that fits, of one node."""
-        rows: list[_Row] = []
+    def _take_rows(self) -> None:
         size = 0
         node = next(iter(self._queue)).node
         for log in list(self._queue):
-            if log.node is node and (not rows or size + log.waiting_bytes <= FLUSH_BYTES):
-                del self._queue[log]
+            if log.node is node and (not self._flying or size + log.waiting_bytes <= FLUSH_BYTES):
                 size += log.waiting_bytes
-                rows.append(log.take())
-        return rows
+                self._flying.append(log.take())
+                self.forget(log)
 
     async def _flush(self, rows: list[_Row]) -> None:
-        """Write rows of one node, and tell those who wait; raise `StoreError` where none could be written."""
+        """Write rows of one node, and tell those who wait; raise what went wrong where none could be written."""
         node = rows[0].log.node
         written = [row for row in rows if row.lines]
         found = await self._write(node, written)
@@ -208,16 +240,16 @@ class Flushes:
         for row in rows:
             row.end(StoreError(MOVED) if row.log.n in lost else None)
 
-    async def _flush_alone(self, rows: list[_Row], failure: StoreError) -> None:
+    async def _flush_alone(self, rows: list[_Row], failure: Exception) -> None:
         """Write rows one by one where they could not be written together, so that everyone gets his own answer."""
         for row in rows:
             if len(rows) == 1:
-                row.end(failure)
+                row.end(_told(failure))
                 continue
             try:
                 await self._flush([row])
-            except StoreError as e:
-                row.end(e)
+            except Exception as e:  # noqa: BLE001
+                row.end(_told(e))
 
     async def _write(self, node: Node, rows: list[_Row]) -> Any:
         arguments = (
@@ -233,14 +265,21 @@ class Flushes:
             try:
                 if self._connection is None:
                     self._connection = await self._database.connect()
-                (found,) = await self._connection.fetch(self._database.query("flush"), *arguments)
+                (found,) = await self._connection.fetch(self._database.query("flush"), *arguments, timeout=PATIENCE)
             except Exception as e:  # noqa: BLE001  (what it means is found out there)
-                if isinstance(e, GONE) and self._connection is not None:
-                    self._connection.terminate()
-                    self._connection = None
+                if is_gone(e):
+                    self._drop_connection()
                 await retries.after(e)  # rows that are there already are written once more, the same
             else:
                 return found
+
+
+def _told(error: Exception) -> StoreError:
+    """Return an error for whoever waits; one that nobody expected goes into the log, whole."""
+    if isinstance(error, StoreError):
+        return error
+    log.error("What was said could not be stored", exc_info=error)
+    return StoreError(NOT_STORED)
 
 
 def _seen(kept: asyncio.Future[None]) -> None:

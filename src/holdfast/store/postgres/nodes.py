@@ -14,11 +14,10 @@ import secrets
 import socket
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.store.postgres.database import GONE, PAUSES
+from holdfast.store.postgres.database import PAUSES, is_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,11 +72,11 @@ class Nodes:
         async with self._registering:
             node = self.current
             if node is None:
+                await self._stop()
                 # Drawn at random: numbers that are counted may come again after a database was restored.
                 node_id, sent = secrets.randbits(63) or 1, _now()
                 await self._database.fetch("add_node", node_id, describe_process(), self.url, self._lease)
                 node = self._node = Node(node_id, sent + self._lease)
-                await self._stop()
                 self._beating = asyncio.get_running_loop().create_task(self._beat(node), name="heartbeat")
             return node
 
@@ -108,12 +107,11 @@ class Nodes:
     async def _stop(self) -> None:
         if self._beating is not None:
             self._beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._beating
+            await asyncio.wait({self._beating})
             self._beating = None
 
     async def _beat(self, node: Node) -> None:
-        """Renew the lease, over a connection that nothing else waits for."""
+        """Renew the lease, over a connection that nothing else waits for, until the node is fenced."""
         connection: Any = None
         pause = PAUSES[0]
         try:
@@ -121,22 +119,32 @@ class Nodes:
                 try:
                     if connection is None:
                         connection = await self._database.connect()
-                    sent = _now()
-                    found = await connection.fetch(self._database.query("beat"), node.id, self._lease)
-                except GONE as e:
-                    log.info("The heartbeat did not reach the database: %s", e)
+                    await self._renew(node, connection)
+                except Exception as e:  # noqa: BLE001  (a node without a heartbeat loses its sessions: it goes on)
+                    _tell(e)
                     connection = _dropped(connection)
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, PAUSES[1])
-                    continue
-                pause = PAUSES[0]
-                if not found:
-                    self.fence(node)
-                    return
-                node.valid_until = sent + self._lease
-                await asyncio.sleep(self._lease / BEATS)
+                else:
+                    pause = PAUSES[0]
+                    await asyncio.sleep(self._lease / BEATS)
         finally:
             _dropped(connection)
+
+    async def _renew(self, node: Node, connection: Any) -> None:
+        sent = _now()
+        # An answer that comes later than the lease ends is none: the connection may be dead, and nobody says so.
+        if await connection.fetch(self._database.query("beat"), node.id, self._lease, timeout=self._lease):
+            node.valid_until = sent + self._lease
+        else:
+            self.fence(node)
+
+
+def _tell(error: Exception) -> None:
+    if is_gone(error):
+        log.info("The heartbeat did not reach the database: %s", error)
+    else:
+        log.warning("The database refuses the heartbeat of this node; others may take its sessions over: %s", error)
 
 
 def _dropped(connection: Any) -> None:

@@ -8,6 +8,7 @@ gets its own answer.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,7 +19,11 @@ from holdfast.store.sqlite.database import Database
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+log: logging.Logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
+UNKNOWN = "The session store met an error that it does not know; the log of this process has it"
 
 
 class Transaction:
@@ -123,7 +128,7 @@ class DatabaseThread:
             jobs, is_open = self._next()
             while jobs:
                 count = _group_size(jobs)
-                self._deliver(self._run(jobs[:count]))
+                self._deliver(self._answers(jobs[:count]))
                 jobs = jobs[count:]
         assert self._ended is not None
         self._deliver([_run_outside(self._db, _Job(self._ended, None, None, Database.close))])
@@ -140,6 +145,14 @@ class DatabaseThread:
         except Empty:
             return jobs, True
         return jobs, False
+
+    def _answers(self, jobs: Sequence[_Job]) -> list[_Answer]:
+        """Do what belongs together. The thread goes on whatever happens: all that is ever asked for depends on it."""
+        try:
+            return self._run(jobs)
+        except Exception:
+            log.exception("The session store met an error that it does not know")
+            return [_Answer(job.future, None, StoreError(UNKNOWN)) for job in jobs]
 
     def _run(self, jobs: Sequence[_Job]) -> list[_Answer]:
         """Do what belongs together; return the answers."""
