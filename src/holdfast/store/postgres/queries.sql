@@ -2,7 +2,8 @@
 --
 -- Each is one statement that commits by itself: a process that is stopped in the middle of its work holds no lock. A
 -- write under a claim begins with `me`, which locks the row of the node, and `held`, which locks the session if the claim
--- holds; what follows depends on them. Nothing in `held` means that the claim is lost (P4).
+-- holds; what follows depends on them. Nothing in `held` means that the claim is lost (P4). `coalesce(node, 0)` keeps the planner
+-- from the index of sessions by node, whatever it believes of it: a session is looked up by its number, however many a node has.
 
 -- name: server_version
 SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS text,
@@ -132,7 +133,7 @@ SELECT n, epoch FROM made;
 WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
 held AS (
     SELECT session.n, session.title FROM holdfast.session, me
-    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id FOR UPDATE OF session
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id FOR UPDATE OF session
 ), changed AS (
     UPDATE holdfast.session
     SET state = coalesce($4, state), title = CASE WHEN $5 THEN $6 ELSE session.title END,
@@ -289,11 +290,11 @@ taken AS (
 SELECT EXISTS (SELECT FROM me) AS is_mine, (SELECT epoch FROM taken) AS epoch;
 
 -- name: release_session
-UPDATE holdfast.session SET node = NULL WHERE id = $1 AND epoch = $2 AND node = $3;
+UPDATE holdfast.session SET node = NULL WHERE id = $1 AND epoch = $2 AND coalesce(node, 0) = $3;
 
 -- name: is_held
 SELECT turn, unsealed, lines FROM holdfast.session, holdfast.node
-WHERE session.id = $2 AND epoch = $3 AND session.node = $1 AND node.id = $1;
+WHERE session.id = $2 AND epoch = $3 AND coalesce(session.node, 0) = $1 AND node.id = $1;
 
 
 -- Turns
@@ -302,7 +303,7 @@ WHERE session.id = $2 AND epoch = $3 AND session.node = $1 AND node.id = $1;
 WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
 held AS (
     SELECT session.n, session.title FROM holdfast.session, me
-    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND NOT unsealed AND session.turn = $11 - 1
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND NOT unsealed AND session.turn = $11 - 1
     FOR UPDATE OF session
 ), begun AS (
     UPDATE holdfast.session
@@ -331,10 +332,9 @@ said AS (
     INSERT INTO holdfast.turn_log (session, turn, seq, lines)
     SELECT said.session, said.turn, said.seq, said.lines
     FROM me, said CROSS JOIN LATERAL (
-        -- Each session is looked up by its number: whoever goes through all sessions of a node is slow with many.
         SELECT FROM holdfast.session
         WHERE session.n = said.session AND session.epoch = said.epoch AND session.turn = said.turn AND session.unsealed
-          AND session.node + 0 = me.id
+          AND coalesce(session.node, 0) = me.id
         LIMIT 1
     ) AS held
     ON CONFLICT (session, turn, seq) DO UPDATE SET lines = EXCLUDED.lines
@@ -347,7 +347,7 @@ SELECT EXISTS (SELECT FROM me) AS is_mine,
 WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
 held AS (
     SELECT session.n, session.title FROM holdfast.session, me
-    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND session.lines = $11 FOR UPDATE OF session
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND session.lines = $11 FOR UPDATE OF session
 ), sealed AS (
     UPDATE holdfast.session
     SET unsealed = false, messages = messages + $12, lines = $13, tail = $14, tail_bytes = $15,
@@ -416,7 +416,7 @@ WHERE session = $1 AND position >= $2 ORDER BY position;
 WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
 held AS (
     SELECT session.n FROM holdfast.session, me
-    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND session.lines = $4 AND session.tail = $5
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND session.lines = $4 AND session.tail = $5
     FOR UPDATE OF session
 ), ended AS (
     UPDATE holdfast.session SET tail = session.lines, tail_bytes = 0 FROM held WHERE session.n = held.n RETURNING session.n
@@ -453,7 +453,7 @@ WHERE before < $3 ORDER BY position;
 WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
 held AS (
     SELECT session.n FROM holdfast.session, me
-    WHERE session.n = $2 AND session.epoch = $3 AND session.node = me.id AND session.lines = $4 FOR UPDATE OF session
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND session.lines = $4 FOR UPDATE OF session
 ), source AS (
     -- From now on its tail is shared.
     UPDATE holdfast.session SET tail = session.lines, tail_bytes = 0 FROM held WHERE session.n = held.n RETURNING session.n
