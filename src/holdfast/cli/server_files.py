@@ -25,6 +25,8 @@ class ServerFiles(NamedTuple):
     """The token of this machine's user; whoever can read it is that user."""
     workspaces: Path
     """Directories of principals that were given none."""
+    shares: Path
+    """Links with which others read a session."""
 
 
 def server_files(store: str | None = None) -> ServerFiles:
@@ -32,7 +34,7 @@ def server_files(store: str | None = None) -> ServerFiles:
     beside = directory_beside(store or default_address())
     return ServerFiles(
         beside / "tokens.toml", beside / "cookie.key", beside / "connections", beside / "local.token",
-        beside / "workspaces",
+        beside / "workspaces", beside / "shares",
     )  # fmt: skip
 
 

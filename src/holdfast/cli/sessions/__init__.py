@@ -14,6 +14,8 @@ COMMANDS = {
     "follow": (f"{_HERE}.follow:follow", "Watch a session that is open in some program, as it happens"),
     "search": (f"{_HERE}.search:search", "Find words in titles, messages, thoughts and tool calls"),
     "export": (f"{_HERE}.export_import:export", "Write a session as one file: Markdown, HTML or JSON"),
+    "share": (f"{_HERE}.share:share", "Make a link with which others read a session, for a while"),
+    "unshare": (f"{_HERE}.share:unshare", "Revoke such a link"),
     "import": (f"{_HERE}.export_import:import_", "Add sessions from files, or what an agent has kept itself"),
     "fork": (f"{_HERE}.modify:fork", "Begin a new session where another one was"),
     "hand-over": (f"{_HERE}.modify:hand_over", "Let another agent go on with a session"),
@@ -36,6 +38,7 @@ A SESSION is named by its id, by the beginning of its id, or by `last`: the newe
   holdfast sessions follow last             the same, as it happens in your editor
   holdfast sessions search crash recovery   where these words were said, thought, or in what tools gave
   holdfast sessions export 3fa9 -o talk.html
+  holdfast sessions share 3fa9 --for 2h     a link to read it, without its secrets
   holdfast sessions fork 3fa9 --at 12       go on from its twelfth entry, as `show` numbers them
   holdfast sessions hand-over 3fa9 --to claude   go on with it in another agent
 

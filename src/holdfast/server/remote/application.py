@@ -6,6 +6,7 @@ Rules, then code:
 - ``/acp`` takes WebSockets (H1), POST, GET and DELETE (H2).
 - ``/healthz``, ``/readyz`` and ``/metrics`` tell how it is (H8).
 - ``/link/…`` signs in a browser, once.
+- ``/share/…`` goes to the application for shared sessions, if there is one: whoever has such a link need not sign in.
 - All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks.
 """
 
@@ -75,6 +76,7 @@ class RemoteServer:
         limits: RemoteLimits | None = None,
         path: str = "/acp",
         pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
+        shared: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
         keep: Path | None = None,
         workspaces: Workspaces | None = None,
         programs: bool = False,
@@ -82,10 +84,11 @@ class RemoteServer:
         """Serve a host.
 
         `names` says under which names it may be asked. Without an `authenticator` everybody is let in as the user of
-        this machine. `pages` is an ASGI application for all paths that are not ours. In the directory `keep`
-        connections over HTTP are kept, so that their ids are known after a restart. `workspaces` says who may work in
-        which directories; without it the user of this machine may work anywhere, and nobody else at all. `programs`
-        says that MCP servers which are programs may be named by those who may not work anywhere.
+        this machine. `pages` is an ASGI application for all paths that are not ours, `shared` one for
+        ``/share/…``. In the directory `keep` connections over HTTP are kept, so that their ids are known after a
+        restart. `workspaces` says who may work in which directories; without it the user of this machine may work
+        anywhere, and nobody else at all. `programs` says that MCP servers which are programs may be named by those
+        who may not work anywhere.
         """
         self.host = host
         self.path = path
@@ -103,6 +106,7 @@ class RemoteServer:
         self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
         self._pages = pages
+        self._shared = shared
 
     async def __aenter__(self) -> Self:
         return self
@@ -157,6 +161,9 @@ class RemoteServer:
             raise
         if request.method == "GET" and request.path.startswith("/link/"):
             await self._use_link(request, send)
+            return
+        if self._shared is not None and request.method in ("GET", "HEAD") and request.path.startswith("/share/"):
+            await self._shared(scope, receive, send)
             return
         principal = await self._who(request)
         if request.path == self.path:
