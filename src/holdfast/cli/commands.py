@@ -15,6 +15,7 @@ COMMANDS = {
     "wrap": ("holdfast.cli.completion:wrap", "The same sessions for any other agent: for an editor's settings"),
     "chat": ("holdfast.cli.chat:chat", "Talk to an agent in the terminal"),
     "serve": ("holdfast.cli.serve:serve", "Serve an agent over WebSocket and HTTP"),
+    "web": ("holdfast.cli.web:web", "Your sessions in the browser"),
     "connect": ("holdfast.cli.connect:connect", "Use a remote agent in an editor, on stdin and stdout"),
     "token": ("holdfast.cli.token:token", "Who may use `holdfast serve`"),
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),
@@ -35,6 +36,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast chat -- gemini --acp      talk to any other agent
   holdfast serve weather.py          serve it to browsers, phones and other machines
   holdfast connect URL               a remote agent, for an editor's settings
+  holdfast web                       all your sessions, in the browser
   holdfast sessions                  the sessions of this directory
   holdfast sessions search WORDS     find where it was talked about
   holdfast sessions export ID        a session as one file, to keep or to share

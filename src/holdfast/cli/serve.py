@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holdfast.engine import AgentPort
     from holdfast.server.host import Host, ProtocolChoice
     from holdfast.server.remote import RemoteServer
+    from holdfast.store import SessionStore
+    from holdfast.web import WebPages
 
 HELP = """Serve an agent over WebSocket and HTTP: to browsers, phones, and with `holdfast connect` to every editor.
 
@@ -31,6 +33,7 @@ its command, behind `--`:
   holdfast serve -- gemini --acp               the same for an agent that is not ours
   holdfast serve weather.py --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
                                                for others; give each of them a token: holdfast token new ada
+  holdfast serve weather.py --web              with the page for browsers
   holdfast serve demo --port 8181 --no-auth    for tests: everybody on this machine is let in
 
 Sessions are opened in directories of this machine. You may choose any, as long as others cannot reach the server.
@@ -64,6 +67,7 @@ themselves. All limits can be put into a file: --config serve.toml.
     multiple=True,
     help="A directory in which sessions may be opened; {principal} in it stands for who asks. May be given again.",
 )
+@click.option("--web", "has_page", is_flag=True, help="Serve the web page too: everybody sees their own sessions.")
 @click.option("--mcp-programs", is_flag=True, help="Start MCP servers that clients name, as this user: trust them.")
 @click.option("--store", metavar="FILE", help="Where sessions are kept, as for `holdfast run`.")
 @click.option("--protocol", type=click.Choice(["1", "2", "auto"]), default="auto", show_default=True)
@@ -149,8 +153,11 @@ def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteS
     tokens = TokenFile(options["tokens"] or files.tokens)
     authenticator = Everybody() if options["no_auth"] else local_token(files, tokens)
     sign_in = SignIn(files.cookie_key)
+    pages = _pages(host, options) if options["has_page"] else None
     return RemoteServer(
         host,
+        pages=pages,
+        on_close=None if pages is None else pages.close,
         names=names,
         authenticator=authenticator,
         sign_in=sign_in,
@@ -164,6 +171,19 @@ def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteS
         ),
         programs=options["mcp_programs"],
     )
+
+
+def _pages(host: Host, options: Mapping[str, Any]) -> WebPages:
+    """Return the web page of a server: it talks to the agent that is served, and to no other."""
+    from holdfast.model import LOCAL  # noqa: PLC0415
+    from holdfast.store.address import MEMORY  # noqa: PLC0415
+    from holdfast.web import OneAgent, WebPages  # noqa: PLC0415
+
+    async def library() -> SessionStore:
+        return cast("SessionStore", (await host.engine()).store)
+
+    directory = None if options["store"] == MEMORY else server_files(options["store"]).tokens.parent / "web"
+    return WebPages(library, OneAgent(host, LOCAL), directory=directory)
 
 
 @asynccontextmanager

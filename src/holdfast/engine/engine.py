@@ -34,7 +34,7 @@ from holdfast.model import (
 from holdfast.store import Changes, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holdfast.engine.neighbours import Link, LinkUser, Neighbours
     from holdfast.engine.ports import AgentPort, ConnectedClient, OpenSession, SessionClient
@@ -383,6 +383,10 @@ class Engine:
     def load(self) -> tuple[int, int]:
         """Return how many sessions are in memory, and how many turns run."""
         return self._registry.load()
+
+    def activities(self) -> Iterator[tuple[str, str]]:
+        """Yield the ids of the sessions in memory, each with its activity."""
+        return ((session.id, session.activity) for session in self._registry.live.values())
 
     async def drain(self, grace: float) -> None:
         """Refuse new prompts, and wait up to `grace` seconds until all turns have ended (H8)."""

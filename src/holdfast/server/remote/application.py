@@ -7,7 +7,8 @@ Rules, then code:
 - ``/healthz``, ``/readyz`` and ``/metrics`` tell how it is (H8).
 - ``/link/…`` signs in a browser, once.
 - ``/share/…`` goes to the application for shared sessions, if there is one: whoever has such a link need not sign in.
-- All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks.
+- All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks,
+  and ``scope["holdfast.access"]`` what they may use of this machine.
 """
 
 from __future__ import annotations
@@ -80,13 +81,14 @@ class RemoteServer:
         keep: Path | None = None,
         workspaces: Workspaces | None = None,
         programs: bool = False,
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Serve a host.
 
         `names` says under which names it may be asked. Without an `authenticator` everybody is let in as the user of
-        this machine. `pages` is an ASGI application for all paths that are not ours, `shared` one for
-        ``/share/…``. In the directory `keep` connections over HTTP are kept, so that their ids are known after a
-        restart. `workspaces` says who may work in which directories; without it the user of this machine may work
+        this machine. `pages` is an ASGI application for all paths that are not ours, `shared` one for ``/share/…``, and
+        `on_close` ends them. In the directory `keep` connections over HTTP are kept, so that their ids are known after
+        a restart. `workspaces` says who may work in which directories; without it the user of this machine may work
         anywhere, and nobody else at all. `programs` says that MCP servers which are programs may be named by those
         who may not work anywhere.
         """
@@ -107,6 +109,7 @@ class RemoteServer:
         """Whether it is about to end: it takes no new connections and turns (H8)."""
         self._pages = pages
         self._shared = shared
+        self._on_close = on_close
 
     async def __aenter__(self) -> Self:
         return self
@@ -120,6 +123,8 @@ class RemoteServer:
         """Take no new turns, give running ones `grace` seconds, end all connections, let go of the store (H8)."""
         self.draining = True
         await self.host.drain(grace)
+        if self._on_close is not None:
+            await self._on_close()
         await self.connections.close_all()
         await self.host.shut_down(1.0)
 
@@ -173,6 +178,7 @@ class RemoteServer:
             await respond(send, 200, text, [("content-type", "text/plain; version=0.0.4")])
         elif self._pages is not None:
             scope["holdfast.principal"] = principal
+            scope["holdfast.access"] = self._access_of(principal)
             await self._pages(scope, receive, send)
         else:
             raise Refusal(404, f"There is nothing here; the agent is at {self.path}")

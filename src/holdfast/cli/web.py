@@ -1,0 +1,224 @@
+"""`holdfast web`: the sessions of this machine in the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli.agent_command import AgentCommand, command_behind
+from holdfast.cli.store_arguments import store_option
+
+if TYPE_CHECKING:
+    import socket
+
+    from holdfast.server.remote import RemoteServer
+    from holdfast.web import PageAgent
+    from holdfast.web.agents_file import AgentEntry, AgentsFile
+
+PORT = 8190
+
+HELP = """Read, search and go on with the sessions of this machine, of all agents, in the browser.
+
+\b
+  holdfast web                              opens the browser, with a link that works once
+  holdfast web --no-browser                 prints the link
+  holdfast web add -- gemini --acp          let the page start an agent: then you can talk to it there
+  holdfast web add weather.py               the same for an agent of yours
+  holdfast web agents                       which agents the page may start
+  holdfast web remove gemini                no more
+
+The page is for you alone: it listens on this machine only. Sessions of agents that it may not start are there to read.
+`holdfast serve AGENT --web` is the same page on a server, for everybody who has a token.
+"""
+
+
+@click.group("web", invoke_without_command=True, help=HELP)
+@click.option("--port", type=click.IntRange(0, 65535), help=f"The port (default: {PORT}, or any that is free).")
+@click.option("--no-browser", is_flag=True, help="Print the link instead of opening it.")
+@store_option
+@click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"]))
+@click.pass_context
+def web(ctx: click.Context, port: int | None, *, no_browser: bool, place: str | None, log_level: Any) -> None:
+    """See HELP."""
+    ctx.obj = place
+    if ctx.invoked_subcommand is not None:
+        return
+    from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415  (`--help` needs none of it)
+    from holdfast.diagnostics.logging_setup import start_logging  # noqa: PLC0415
+
+    make_undumpable()  # the environment may hold keys, and agents run commands (P10)
+    start_logging(log_level, agent="web", store=place)
+    asyncio.run(_serve(place, port, opens=not no_browser))
+
+
+async def _serve(place: str | None, port: int | None, *, opens: bool) -> None:
+    from holdfast.server.remote.serving import serve  # noqa: PLC0415
+
+    listening = _listen(port)
+    at = listening.getsockname()[1]
+    server = page_server(place, at)
+    await serve(server, listening, on_ready=lambda: _greet(server, at, opens=opens))
+
+
+def _listen(port: int | None) -> socket.socket:
+    from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.server.remote.serving import listen  # noqa: PLC0415
+
+    try:
+        return listen("127.0.0.1", PORT if port is None else port)
+    except UsageError:
+        if port is not None:
+            raise
+        return listen("127.0.0.1", 0)
+
+
+def page_server(place: str | None, port: int) -> RemoteServer:
+    """Return the server of the page on a store: for the user of this machine, with the agents that may be started."""
+    from holdfast.cli.server_files import local_token, server_files  # noqa: PLC0415
+    from holdfast.server.host import Host  # noqa: PLC0415
+    from holdfast.server.remote import RemoteServer, SignIn, TokenFile, names_for  # noqa: PLC0415
+    from holdfast.store import open_store  # noqa: PLC0415
+    from holdfast.web import WebPages  # noqa: PLC0415
+    from holdfast.web.agents_file import AgentsOfFile  # noqa: PLC0415
+    from holdfast.web.no_agent import NoAgent  # noqa: PLC0415
+
+    files = server_files(place)
+    agents = AgentsOfFile(agents_file(place), lambda name, entry: start_agent(name, entry, place))
+    pages = WebPages(lambda: open_store(place), agents, directory=files.tokens.parent / "web")
+    return RemoteServer(
+        Host(NoAgent(), store=place),
+        names=names_for("127.0.0.1", port),
+        authenticator=local_token(files, TokenFile(files.tokens.with_name("no-tokens.toml"))),
+        sign_in=SignIn(files.cookie_key),
+        pages=pages,
+        on_close=pages.close,
+    )
+
+
+def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
+    """Return an agent of `agents.toml`, which is started when somebody talks to it."""
+    from holdfast.engine import EngineLimits  # noqa: PLC0415
+    from holdfast.server.host import Host  # noqa: PLC0415
+    from holdfast.store import EventWindow  # noqa: PLC0415
+    from holdfast.web import PageAgent  # noqa: PLC0415
+
+    limits = EngineLimits(keep_events=EventWindow())
+    if entry.run is not None:
+        from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
+        from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
+
+        return PageAgent(name, Host(AuthorAgent(load_agent(entry.run)), store=place, limits=limits))
+    from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
+    from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
+
+    port = ProxyPort(Launch(entry.command, name=name, on_stderr=show_stderr))
+    return PageAgent(name, Host(port, store=place, limits=limits), port.close)
+
+
+def _greet(server: RemoteServer, port: int, *, opens: bool) -> None:
+    from holdfast.model import LOCAL  # noqa: PLC0415
+
+    link = f"http://127.0.0.1:{port}/link/{server.sign_in.new_link(LOCAL)}"
+    if opens:
+        import threading  # noqa: PLC0415
+        import webbrowser  # noqa: PLC0415
+
+        threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
+    lines = [f"Your sessions are at http://127.0.0.1:{port}", ""]
+    lines += [f"  in a browser   {link}   (works once, for an hour)", "  Ctrl-C ends it; what runs is stored."]
+    sys.stderr.write("\n".join(lines) + "\n\n")
+    sys.stderr.flush()
+    logging.getLogger(__name__).info("Ready")
+
+
+# The agents that may be started
+
+
+def agents_file(place: str | None) -> AgentsFile:
+    """Return the file of agents that goes with a store."""
+    from holdfast.store.address import default_address, directory_beside  # noqa: PLC0415
+    from holdfast.web.agents_file import AgentsFile  # noqa: PLC0415
+
+    return AgentsFile(directory_beside(place or default_address()) / "agents.toml")
+
+
+@web.command("add", cls=AgentCommand)
+@click.argument("agent", metavar="[FILE | -- COMMAND…]", required=False)
+@click.option("--name", help="The name that its sessions belong to (default: what it calls itself).")
+@click.pass_context
+def add(ctx: click.Context, agent: str | None, name: str | None) -> None:
+    r"""Let the page start an agent: a Python FILE as for `holdfast run`, or any other by its COMMAND.
+
+    \b
+      holdfast web add weather.py
+      holdfast web add -- gemini --acp
+      holdfast web add --name claude -- claude-agent-acp
+
+    Without --name a COMMAND is started once, and asked what it calls itself.
+    """
+    command = command_behind(ctx, agent)
+    if command is None and agent is None:
+        raise click.UsageError("add which agent? Name a file, or a command behind `--`")
+    named, entry = remembered(agent, command, name)
+    file = agents_file(ctx.obj)
+    changed = file.put(named, entry)
+    click.echo(f"The page may start {named}{'' if changed else ' already'}. It is in {file.path}.")
+
+
+@web.command("remove")
+@click.argument("name")
+@click.pass_context
+def remove(ctx: click.Context, name: str) -> int:
+    """Let the page start an agent no more; its sessions stay, to read."""
+    if agents_file(ctx.obj).remove(name):
+        return 0
+    click.echo(f"There is no agent {name!r}; `holdfast web agents` lists them.", err=True)
+    return 1
+
+
+@web.command("agents")
+@click.pass_context
+def agents(ctx: click.Context) -> None:
+    """List the agents that the page may start."""
+    entries = agents_file(ctx.obj).entries()
+    for name, entry in sorted(entries.items()):
+        click.echo(f"{name}\t{entry.run or ' '.join(entry.command)}")
+    if not entries:
+        click.echo("None yet; `holdfast web add --help` says how to add one.", err=True)
+
+
+def remembered(agent: str | None, command: tuple[str, ...] | None, name: str | None) -> tuple[str, AgentEntry]:
+    """Return the name and the entry of an agent that a command line names; its paths hold wherever they are used."""
+    from holdfast.web.agents_file import AgentEntry  # noqa: PLC0415
+
+    if command is None:
+        from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
+
+        loaded = load_agent(agent or "")
+        return loaded.name, AgentEntry(run=_absolute_agent(agent or ""))
+    absolute = (_absolute_program(command[0]), *command[1:])
+    return name or asyncio.run(_name_of(absolute)), AgentEntry(command=absolute)
+
+
+def _absolute_agent(agent: str) -> str:
+    file, separator, name = agent.partition(":") if not Path(agent).is_file() else (agent, "", "")
+    return f"{Path(file).absolute()}{separator}{name}" if Path(file).is_file() else agent
+
+
+def _absolute_program(program: str) -> str:
+    return str(Path(program).absolute()) if "/" in program else program
+
+
+async def _name_of(command: tuple[str, ...]) -> str:
+    """Start an agent and return what it calls itself."""
+    from holdfast.model import LOCAL  # noqa: PLC0415
+    from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
+    from holdfast.web.agents import Visitor  # noqa: PLC0415
+
+    async with ProxyPort(Launch(command)) as port:
+        return (await port.describe(Visitor(LOCAL))).name

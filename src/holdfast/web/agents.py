@@ -1,0 +1,114 @@
+"""The agents that the page may start: whom a user can talk to here. Sessions of all others are only read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Protocol
+
+from holdfast.errors import HoldfastError, MethodNotFound
+from holdfast.model import AgentDescription, ClientInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from holdfast.server.host import Host
+
+log: logging.Logger = logging.getLogger(__name__)
+
+PAGE_CLIENT: ClientInfo = ClientInfo(
+    protocol=2,
+    capabilities={"elicitation": {"form": {}, "url": {}}},
+    name="holdfast-web",
+    title="Holdfast in the browser",
+)
+"""What the page tells agents about itself."""
+
+
+class Visitor:
+    """Whoever asks an agent about itself, before there is a session."""
+
+    info: ClientInfo = PAGE_CLIENT
+
+    def __init__(self, principal: str) -> None:
+        self.principal = principal
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ARG002
+        """Refuse what an agent asks of a client without a session."""
+        raise MethodNotFound(f"{method} is not offered here")
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take no notice: there is nowhere to show it."""
+
+
+class PageAgent:
+    """An agent that can be talked to, and the host that runs it."""
+
+    def __init__(self, name: str, host: Host, on_end: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Talk to the agent of a host; `on_end` ends what the host does not."""
+        self.name = name
+        self.host = host
+        self._on_end = on_end
+        self._descriptions: dict[str, AgentDescription] = {}
+
+    async def describe(self, principal: str) -> AgentDescription:
+        """Return what the agent says of itself to a principal; it may be started for that."""
+        if principal not in self._descriptions:
+            self._descriptions[principal] = await self.host.port.describe(Visitor(principal))
+        return self._descriptions[principal]
+
+    async def end(self, grace: float = 3.0) -> None:
+        """End its work in order; turns have `grace` seconds to end by themselves."""
+        await self.host.drain(grace)
+        await self.host.shut_down(1.0)
+        if self._on_end is not None:
+            await self._on_end()
+
+
+class PageAgents(Protocol):
+    """The agents that may be started."""
+
+    def known(self) -> Mapping[str, PageAgent]:
+        """Return them by the names their sessions belong to."""
+        ...
+
+    async def close(self) -> None:
+        """End what was started."""
+        ...
+
+
+class OneAgent:
+    """The agent of a server: its page talks to that one alone."""
+
+    def __init__(self, host: Host, principal: str) -> None:
+        self._host = host
+        self._principal = principal
+        self._agents: dict[str, PageAgent] = {}
+        self._naming: asyncio.Task[None] | None = None
+
+    def known(self) -> Mapping[str, PageAgent]:
+        """Return the agent, once it has said what it is called: until then nothing waits for it."""
+        if not self._agents and self._naming is None:
+            self._naming = asyncio.get_running_loop().create_task(self._name(), name="ask an agent for its name")
+        return self._agents
+
+    async def ready(self) -> None:
+        """Wait until the agent has said what it is called, or has failed to."""
+        self.known()
+        if self._naming is not None:
+            await asyncio.wait({self._naming})
+
+    async def _name(self) -> None:
+        try:
+            description = await self._host.port.describe(Visitor(self._principal))
+        except HoldfastError as e:
+            log.warning("The page cannot talk to the agent: %s", e)
+            self._naming = None  # the next page asks again
+            return
+        self._agents[description.name] = PageAgent(description.name, self._host)
+
+    async def close(self) -> None:
+        """Stop asking; the host ends with its server."""
+        if self._naming is not None:
+            self._naming.cancel()
+            await asyncio.wait({self._naming})

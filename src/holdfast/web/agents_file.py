@@ -1,0 +1,147 @@
+"""`agents.toml`: the agents of this machine that the page may start, each by name. A user writes it, or agrees to it.
+
+::
+
+    [agents.gemini]
+    command = ["gemini", "--acp"]        # any agent that speaks ACP on stdin and stdout
+
+    [agents.weather]
+    run = "/home/ada/weather.py"         # an agent for `holdfast run`
+
+The name is the one that the agent's sessions belong to. Whoever can write this file can have programs started, so one
+that others can write is refused (P13).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from holdfast.web.agents import PageAgent
+
+log: logging.Logger = logging.getLogger(__name__)
+
+HEADING = "# Agents that `holdfast web` may start; see `holdfast web --help`.\n"
+
+
+class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How an agent is started: by its command, or as `holdfast run` would."""
+
+    command: tuple[str, ...] = ()
+    run: str | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == (self.run is not None):
+            raise ValueError("an agent has either a command or a file to run")
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    agents: dict[str, AgentEntry] = {}
+
+
+class AgentsFile:
+    """The file, read again whenever it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._entries: dict[str, AgentEntry] = {}
+        self._read_at: tuple[int, int] | None = None
+
+    def entries(self) -> dict[str, AgentEntry]:
+        """Return the agents by name; raise `UsageError` where the file makes no sense, or others can write it."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            self._entries, self._read_at = {}, None
+            return {}
+        if sys.platform != "win32" and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise UsageError(f"others can write {self.path}, and so have programs started: chmod go-w {self.path}")
+        if (status.st_mtime_ns, status.st_size) != self._read_at:
+            try:
+                self._entries = msgspec.toml.decode(self.path.read_bytes(), type=_File).agents
+            except msgspec.DecodeError as e:
+                raise UsageError(f"{self.path} makes no sense: {e}") from None
+            self._read_at = (status.st_mtime_ns, status.st_size)
+        return self._entries
+
+    def put(self, name: str, entry: AgentEntry) -> bool:
+        """Add an agent, or change it; return whether anything is otherwise than before."""
+        if not name or "\n" in name:
+            raise UsageError(f"{name!r} is no name for an agent")
+        before = self.entries()
+        if before.get(name) == entry:
+            return False
+        self._write({**before, name: entry})
+        return True
+
+    def remove(self, name: str) -> bool:
+        """Remove an agent; return whether there was one."""
+        before = self.entries()
+        if name not in before:
+            return False
+        self._write({other: entry for other, entry in before.items() if other != name})
+        return True
+
+    def _write(self, entries: dict[str, AgentEntry]) -> None:
+        tables = (f"\n[agents.{_quoted(name)}]\n{_how(entry)}\n" for name, entry in sorted(entries.items()))
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(HEADING + "".join(tables))
+        beside.replace(self.path)
+        self._read_at = None
+
+
+class AgentsOfFile:
+    """The agents of a file, each made when it is first asked for; what is changed in the file holds at once."""
+
+    def __init__(self, file: AgentsFile, make: Callable[[str, AgentEntry], PageAgent]) -> None:
+        """Use `make` to make an agent of its name and its entry. Nothing is started by that."""
+        self._file = file
+        self._make = make
+        self._made: dict[str, tuple[AgentEntry, PageAgent]] = {}
+        self._replaced: list[PageAgent] = []
+
+    def known(self) -> Mapping[str, PageAgent]:
+        """Return the agents that may be started now; none where the file cannot be used, which is logged."""
+        try:
+            entries = self._file.entries()
+        except UsageError as e:
+            log.warning("No agent can be started: %s", e)
+            return {}
+        for name, entry in entries.items():
+            made = self._made.get(name)
+            if made is None or made[0] != entry:
+                if made is not None:
+                    self._replaced.append(made[1])  # its sessions go on until the page ends
+                self._made[name] = (entry, self._make(name, entry))
+        return {name: self._made[name][1] for name in entries}
+
+    async def close(self) -> None:
+        """End what was started."""
+        for agent in [*self._replaced, *(agent for _, agent in self._made.values())]:
+            await agent.end()
+
+
+def _how(entry: AgentEntry) -> str:
+    if entry.run is not None:
+        return f"run = {_quoted(entry.run)}"
+    return f"command = [{', '.join(map(_quoted, entry.command))}]"
+
+
+def _quoted(text: str) -> str:
+    """Return a string as TOML has it: as JSON does, but for DEL, which JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=True).replace("\x7f", "\\u007f")

@@ -1,0 +1,211 @@
+// @ts-check
+// One session: puts together the conversation, the feed, the composer and the index.
+import { Composer, offerWayBack } from "./composer.js";
+import { Entries } from "./entries.js";
+import { byId, fragment, morph } from "./fragments.js";
+import { Index } from "./places.js";
+import { openMenu, sessionItems } from "./menu.js";
+import { say, sayError, sayTimes } from "./messages.js";
+import { Questions } from "./questions.js";
+import { Feed, post } from "./server.js";
+
+const STATES = /** @type {Record<string, string>} */ ({ running: "working", requires_action: "waits for you" });
+
+class SessionElement extends HTMLElement {
+  connectedCallback() {
+    this.entries = new Entries(this);
+    this.questions = new Questions(this.id_, byId("questions"));
+    this.index = new Index(this.id_, this.entries);
+    this.composer = document.getElementById("composer") ? new Composer(this.id_, this.entries) : null;
+    this.state = "";
+    this.connected = true;
+    byId("latest").addEventListener("click", () => this.toLatest().catch(sayError));
+    byId("session-menu").addEventListener("click", () => this.openMenu());
+    this.addEventListener("click", (event) => this.clicked(event));
+    addEventListener("keydown", (event) => this.onKey(event));
+    addEventListener("hashchange", () => this.followHash());
+    this.beginAt();
+    this.feed = new Feed(() => `/sessions/${this.id_}/live?lines=${this.entries.lines}`, (message) => this.take(message),
+      (connected) => this.tellConnected(connected));
+    sayTimes();
+    offerWayBack(this.id_);
+  }
+
+  disconnectedCallback() {
+    this.feed?.close();
+  }
+
+  get id_() {
+    return this.dataset.id ?? "";
+  }
+
+  beginAt() {
+    const named = Number(this.dataset.at ?? "");
+    if (this.dataset.at !== undefined && !Number.isNaN(named)) this.entries.goTo(named).catch(sayError);
+    else if (/^#l\d+$/.test(location.hash)) this.followHash();
+    else this.entries.toEnd();
+  }
+
+  followHash() {
+    const line = Number(location.hash.slice(2));
+    if (/^#l\d+$/.test(location.hash)) this.entries.goTo(line).catch(sayError);
+  }
+
+  // What the server tells
+
+  /** @param {any} message */
+  take(message) {
+    switch (message.type) {
+      case "entries":
+        this.entries.settle(message.html, message.lines);
+        break;
+      case "live":
+        this.entries.live(message.entries, message.removed);
+        this.composer?.confirm(message.entries);
+        break;
+      case "state":
+        this.takeState(message);
+        break;
+      case "commands":
+        if (this.composer) this.composer.commands = message.commands;
+        break;
+      case "question":
+        this.questions.add(message.id, message.html);
+        break;
+      case "answered":
+        this.questions.remove(message.id);
+        break;
+      case "notice":
+        say(message.text, { severity: message.severity, seconds: 10 });
+        break;
+      case "reset":
+        if (this.entries.follows) this.entries.show(null).catch(sayError);
+        else this.entries.newer.hidden = false;
+        break;
+      case "gone":
+        this.feed?.close();
+        say(message.text, { severity: "error", seconds: 3600 });
+        break;
+    }
+  }
+
+  /** @param {any} message */
+  takeState(message) {
+    const before = this.state;
+    this.state = message.state;
+    this.dataset.state = message.state;
+    if (message.title !== null) this.rename(message.title);
+    for (const [name, html] of Object.entries(message.html)) {
+      const place = document.getElementById(name);
+      if (!place || place.contains(document.activeElement) && name === "options") continue;
+      const now = place.cloneNode(false);
+      /** @type {Element} */ (now).append(fragment(html));
+      morph(place, /** @type {Element} */ (now));
+    }
+    this.composer?.takeState(message.state, message.waiting);
+    this.tellState();
+    if (before === "running" && message.state === "idle") this.ended();
+  }
+
+  ended() {
+    if (!document.hidden) post(`/sessions/${this.id_}/seen`).catch(() => {});
+    this.index.outdated = true;
+  }
+
+  /** @param {string} title */
+  rename(title) {
+    this.dataset.title = title;
+    byId("title").textContent = title || "Session without a title";
+  }
+
+  /** @param {boolean} connected */
+  tellConnected(connected) {
+    if (this.connected === connected) return;
+    this.connected = connected;
+    this.tellState();
+  }
+
+  tellState() {
+    const words = this.connected ? STATES[this.state] ?? "" : "connecting…";
+    const place = byId("state");
+    place.dataset.state = this.connected ? this.state : "offline";
+    if (place.textContent !== words) place.textContent = words;
+    const mark = this.state === "requires_action" ? "● " : "";
+    document.title = `${mark}${byId("title").textContent} · Holdfast`;
+  }
+
+  // What the user does
+
+  async toLatest() {
+    if (!this.entries.atTail) await this.entries.show(null);
+    this.entries.follows = true;
+    this.entries.toEnd();
+  }
+
+  openMenu() {
+    const { title = "", agent = "", others = "" } = this.dataset;
+    const session = { id: this.id_, title, agent, archived: "archived" in this.dataset, others: others ? others.split("\n") : [] };
+    openMenu(byId("session-menu"), sessionItems(session, {
+      renamed: (now) => this.rename(now),
+      removed: () => {
+        sessionStorage.setItem("removed", this.id_);
+      },
+      restored: () => {},
+    }));
+  }
+
+  /** @param {Event} event */
+  clicked(event) {
+    const target = /** @type {Element} */ (event.target);
+    const anchor = target.closest("a.anchor");
+    if (anchor instanceof HTMLAnchorElement) {
+      event.preventDefault();
+      const line = Number(anchor.hash.slice(2));
+      if (Number.isNaN(line)) return;
+      history.replaceState(null, "", anchor.hash);
+      navigator.clipboard?.writeText(location.href).then(() => say("The link to this entry is copied.", { seconds: 3 }), () => {});
+      return;
+    }
+    const frame = target.closest(".placed");
+    const button = target.closest("[data-entry-menu]");
+    if (button instanceof HTMLElement && frame instanceof HTMLElement) this.openEntryMenu(button, frame);
+  }
+
+  /** @param {HTMLElement} button @param {HTMLElement} frame */
+  openEntryMenu(button, frame) {
+    const entry = frame.dataset.fork ?? "";
+    const items = [{
+      label: "Fork from here",
+      run: async () => location.assign((await post(`/sessions/${this.id_}/fork`, { entry })).href),
+    }];
+    const composer = this.composer;
+    if (frame.dataset.role === "user" && composer) {
+      items.unshift({ label: "Edit and send again", run: async () => composer.edit(entry, frame) });
+    }
+    openMenu(button, items);
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement
+      || event.target instanceof HTMLSelectElement;
+    if (event.key === "Escape" && !event.defaultPrevented && this.state === "running" && this.composer) this.composer.stop();
+    if (event.ctrlKey || event.metaKey || event.altKey || typing || document.querySelector("dialog[open], .menu")) return;
+    const actions = /** @type {Record<string, () => unknown>} */ ({
+      j: () => this.index.step(1),
+      k: () => this.index.step(-1),
+      "/": () => byId("find").focus(),
+      i: () => this.index.toggle(),
+      r: () => byId("reading").click(),
+      G: () => this.toLatest(),
+      c: () => this.composer?.focus(),
+      u: () => location.assign("/"),
+    });
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    Promise.resolve(action()).catch(sayError);
+  }
+}
+
+customElements.define("hf-session", SessionElement);

@@ -1,0 +1,252 @@
+"""One session: its conversation, and what lies around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.model import is_object
+from holdfast.view.safe_text import safe_line
+from holdfast.view.usage import usage_parts
+from holdfast.web.articles import page_of_entries
+from holdfast.web.elements import Markup, element, join
+from holdfast.web.layout import button, icon, page, time_of
+from holdfast.web.library_page import UNTITLED, short_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.model import SessionInfo, Update
+    from holdfast.web.history_pages import HistoryPage
+
+HOW_TO_TALK = (
+    "You can only read this session: the page may not start its agent. To let it, run "
+    "“holdfast web add {name} -- COMMAND” with the command that starts {name}, and load the page again."
+)
+
+
+def session_page(
+    info: SessionInfo,
+    shown: HistoryPage,
+    lines: int,
+    *,
+    usage: object,
+    can_talk: bool,
+    others: Sequence[str],
+    at: int | None = None,
+) -> Markup:
+    """Return the page of a session with a page of its entries; `lines` is how long its history is.
+
+    `others` are the agents that it could be handed to; `at` is the line that is looked for.
+    """
+    title = safe_line(info.title or "") or UNTITLED
+    conversation = element(
+        "div",
+        _more("older", wanted=shown.first > 0),
+        page_of_entries(shown),
+        _more("newer", wanted=shown.end < lines),
+        id="entries",
+        class_="entries",
+        role="log",
+        aria_label="Conversation",
+        aria_live="off",
+        tabindex=-1,
+    )
+    main = element(
+        "main",
+        element(
+            "div",
+            _about(info, usage),
+            conversation,
+            element("div", id="questions", aria_live="assertive"),
+            class_="column",
+        ),
+        id="main",
+    )
+    body = element(
+        "hf-session",
+        main,
+        _index(),
+        element("footer", _jump(), _composer(info) if can_talk else _read_only(info), class_="talk"),
+        data_id=info.id,
+        data_lines=lines,
+        data_first=shown.first,
+        data_end=shown.end,
+        data_title=title,
+        data_cwd=info.cwd,
+        data_agent=info.agent,
+        data_archived=info.archived,
+        data_talk=can_talk,
+        data_others="\n".join(others),
+        data_at=at,
+    )
+    return page(title, body, script="session.js", kind="session", bar=_bar(title))
+
+
+def _bar(title: str) -> Markup:
+    back = element(
+        "a",
+        icon("back"),
+        element("span", "All sessions", class_="visually-hidden"),
+        href="/",
+        class_="icon-button",
+        title="All sessions",
+    )
+    find = element(
+        "form",
+        icon("search"),
+        element(
+            "input",
+            type="search",
+            id="find",
+            placeholder="Find in session",
+            aria_label="Find in session",
+            autocomplete="off",
+        ),
+        role="search",
+        class_="search find",
+    )
+    return element(
+        "header",
+        back,
+        element("h1", title, id="title"),
+        element("span", id="state", class_="state", role="status"),
+        find,
+        button("Previous prompt", "up", id="previous-prompt", aria_keyshortcuts="k"),
+        button("Next prompt", "next", id="next-prompt", aria_keyshortcuts="j"),
+        button("Index of prompts", "list", id="open-index", aria_expanded="false", aria_controls="index"),
+        button("Reading mode: hide tools and thoughts", "book", id="reading", aria_pressed="false"),
+        button("Actions for this session", "menu", id="session-menu", aria_haspopup="menu"),
+        class_="bar",
+    )
+
+
+def _about(info: SessionInfo, usage: object) -> Markup:
+    return element(
+        "p",
+        element("span", info.agent or "no agent", class_="agent"),
+        element("span", short_path(info.cwd), class_="cwd", title=info.cwd),
+        time_of(info.created_at),
+        element("span", usage_line(usage), id="usage"),
+        class_="facts about",
+    )
+
+
+def usage_line(usage: object) -> Markup:
+    """Return what a session has used."""
+    return join(" · ".join(usage_parts(usage)))
+
+
+def _more(which: str, *, wanted: bool) -> Markup:
+    words = {"older": "Earlier entries", "newer": "Later entries"}[which]
+    return element("button", words, type="button", class_="more", data_more=which, hidden=not wanted)
+
+
+def _index() -> Markup:
+    close = button("Close", class_="quiet", data_close=True)
+    heading = element("div", element("h2", "Index", id="index-heading"), close, class_="panel-heading")
+    return element(
+        "aside", heading, element("ol", id="index-list"), id="index", hidden=True, aria_labelledby="index-heading"
+    )
+
+
+def _jump() -> Markup:
+    return element(
+        "button", icon("down"), element("span", "Latest"), type="button", id="latest", class_="latest", hidden=True
+    )
+
+
+def _read_only(info: SessionInfo) -> Markup:
+    return element("p", HOW_TO_TALK.format(name=info.agent or "it"), class_="read-only about")
+
+
+def _composer(info: SessionInfo) -> Markup:
+    agent = info.agent or "the agent"
+    return element(
+        "form",
+        element("div", id="waiting", class_="waiting", aria_live="polite"),
+        element("div", id="attached", class_="attached"),
+        element(
+            "textarea",
+            id="prompt",
+            name="prompt",
+            rows=1,
+            placeholder=f"Message {agent}",
+            aria_label=f"Message {agent}",
+            autocomplete="off",
+            aria_autocomplete="list",
+            aria_controls="suggestions",
+        ),
+        element("ul", id="suggestions", class_="suggestions", role="listbox", aria_label="Suggestions", hidden=True),
+        element(
+            "div",
+            element(
+                "label",
+                icon("attach"),
+                element("span", "Attach pictures", class_="visually-hidden"),
+                element(
+                    "input",
+                    type="file",
+                    id="pictures",
+                    accept="image/png,image/jpeg,image/gif,image/webp",
+                    multiple=True,
+                ),
+                class_="icon-button",
+                title="Attach pictures",
+            ),
+            element("div", id="options", class_="options"),
+            button("Stop", "stop", id="stop", class_="danger", hidden=True),
+            element(
+                "button",
+                icon("send"),
+                element("span", "Send", class_="visually-hidden"),
+                type="submit",
+                class_="icon-button primary",
+                title="Send",
+                id="send",
+            ),
+            class_="composer-bar",
+        ),
+        element("p", class_="error", role="alert"),
+        id="composer",
+        class_="composer",
+    )
+
+
+# What can be set
+
+
+def draw_options(options: Sequence[Update]) -> Markup:
+    """Return the options of a session as controls: modes and models first."""
+    order = {"mode": 0, "model": 1, "thought_level": 2}
+    known = [option for option in options if is_object(option) and isinstance(option.get("configId"), str)]
+    known.sort(key=lambda option: order.get(str(option.get("category")), 3))
+    return join(*map(_option, known))
+
+
+def _option(option: Update) -> Markup:
+    name = str(option.get("name") or option["configId"])
+    current = option.get("currentValue")
+    if isinstance(current, bool):
+        box = element("input", type="checkbox", checked=current, data_option=option["configId"])
+        return element("label", box, element("span", name), class_="switch", title=option.get("description"))
+    inner = [_choice(choice, current) for choice in _items(option.get("options"))]
+    return element(
+        "label",
+        element("span", name, class_="visually-hidden"),
+        element("select", *inner, data_option=option["configId"], title=name),
+    )
+
+
+def _choice(choice: Any, current: object) -> Markup | None:
+    match choice:
+        case {"options": inner}:
+            label = str(choice.get("name") or choice.get("groupId") or "")
+            return element("optgroup", *(_choice(one, current) for one in _items(inner)), label=label)
+        case {"value": str(value)}:
+            return element("option", str(choice.get("name") or value), value=value, selected=value == current)
+        case _:
+            return None
+
+
+def _items(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -1,0 +1,518 @@
+"""A session that somebody has in a browser: one client of it for all of a principal's tabs.
+
+`WatchedSession` follows the session wherever it is open, folds what happens, and lets feeds send what has changed. It
+opens the session itself only when the user talks: reading must start no agent and take no session from anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.engine.relay.follower import FollowedSession
+from holdfast.errors import HoldfastError, MethodNotFound, SessionNotFound
+from holdfast.model import Permission, Scope, checked_prompt, is_object, new_id
+from holdfast.model.kinds import OPAQUE, RULES, Fold
+from holdfast.neighbours import SocketNeighbours
+from holdfast.server.repeats import REQUEST
+from holdfast.web.agents import PAGE_CLIENT
+from holdfast.web.history_pages import PAGE_LINES, PlacedEntry, Placing, live_events, read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+
+    from holdfast.engine import OpenAttachment, OpenSession, OpenTurn
+    from holdfast.model import Answer, ClientInfo, Entry, Event, Question, SessionInfo, Update
+    from holdfast.store import SessionStore
+    from holdfast.web.activity import Activity
+    from holdfast.web.agents import PageAgent
+
+log: logging.Logger = logging.getLogger(__name__)
+
+QUIET_SECONDS = 1.0
+"""When nothing has happened for so long, what was said between turns is looked up in the store: it has lines by now."""
+
+LINGER_SECONDS = 20.0
+"""So long after its last tab is gone a session is still followed: a page that is loaded anew finds all as it was."""
+
+RETRY_SECONDS = 1.0
+
+MOST_ENTRIES = 5_000
+"""With more entries in memory than this, those that are stored for good are forgotten."""
+
+
+class Listener:
+    """What a feed is told: that something has changed, never what. It reads the rest when it can send."""
+
+    def __init__(self) -> None:
+        self.changed: asyncio.Event = asyncio.Event()
+        self.dirty: dict[str, None] = {}
+        """The keys of entries that have changed, in order."""
+        self.removed: dict[str, None] = {}
+        self.notices: list[tuple[str, str]] = []
+        """Severity and text of what is shown for a moment."""
+
+    def touch(self) -> None:
+        """Say that something has changed."""
+        self.changed.set()
+
+    def notify(self, severity: str, text: str) -> None:
+        """Show something for a moment; the oldest of many is dropped."""
+        self.notices = [*self.notices[-9:], (severity, text)]
+        self.changed.set()
+
+
+class Asked(NamedTuple):
+    """A question that waits for an answer."""
+
+    question: Question
+    answer: asyncio.Future[Answer]
+    known: Entry | None
+    """The tool call it is about, as far as it is known."""
+
+
+class WatchedSession:
+    """A session in the browser: an engine's `SessionClient`, and what its tabs show."""
+
+    info: ClientInfo = PAGE_CLIENT
+    meta: dict[str, Any] | None = None
+    mcp_servers: tuple[Any, ...] = ()
+    system_prompt = None
+    services: frozenset[str] = frozenset()
+    is_remote = False
+    backlog = 0  # feeds send the newest state only, so that nothing piles up
+
+    def __init__(
+        self, info: SessionInfo, library: SessionStore, activity: Activity, agent: Callable[[], PageAgent | None]
+    ) -> None:
+        """Prepare to watch. `agent` returns the agent that may be talked to in it, None where it is only read."""
+        self.session_id = info.id
+        self.about = info
+        """What the store says of it."""
+        self.principal = info.principal
+        self.roots: tuple[str, ...] = (info.cwd, *info.additional)
+        self.elicitation: frozenset[str] = frozenset({"form", "url"})
+        self.lines = 0
+        """So many lines of its history are stored for good."""
+        self.state = "closed"
+        """``idle``, ``running``, ``requires_action``; ``closed`` where no program has it open."""
+        self.program = ""
+        """What people call the program that has it open, where that is another one."""
+        self.gone = ""
+        """Why there is nothing more to see, once that is so."""
+        self.questions: dict[str, Asked] = {}
+        self.latest: dict[str, Update] = {}
+        self.options: list[Update] = []
+        self.commands: list[Update] = []
+        self.title: str | None = info.title
+        self.session: OpenSession | None = None
+        self._agent = agent
+        self._library = library
+        self._activity = activity
+        self._neighbours = SocketNeighbours("")
+        self._placing = Placing(0)
+        self._listeners: set[Listener] = set()
+        self._attachment: OpenAttachment | None = None
+        self._wants_to_talk = False
+        self._is_guest = False
+        self.ready: asyncio.Event = asyncio.Event()
+        """Whether it is known how the session is."""
+        self._turned = asyncio.Event()  # something has changed about where the session is
+        self._stirred = asyncio.Event()  # that, or a turn has ended
+        self._opened = asyncio.Event()  # it is open for talking
+        self._refusal: HoldfastError | None = None
+        self._waiting: dict[str, str] = {}  # prompts that are in line, by the ids of their messages
+        self._happened = 0  # counts what was shown
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._running: asyncio.Task[None] | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+
+    # Tabs
+
+    def listen(self, listener: Listener) -> None:
+        """Let a tab follow from now on; it is told of all that is not stored for good."""
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+        self._listeners.add(listener)
+        listener.dirty.update(dict.fromkeys(self._live_keys()))
+        listener.touch()
+        if self._running is None:
+            self._running = asyncio.get_running_loop().create_task(self._follow(), name="follow a session")
+
+    def unlisten(self, listener: Listener, on_end: Callable[[], None]) -> None:
+        """Let a tab go; a while after the last one the session is left, and `on_end` called."""
+        self._listeners.discard(listener)
+        if not self._listeners and self._leaving is None:
+            self._leaving = asyncio.get_running_loop().call_later(LINGER_SECONDS, on_end)
+
+    def entry(self, key: str) -> PlacedEntry | None:
+        """Return an entry by its key."""
+        entity, _, name = key.partition("/")
+        found = self._placing.history.get(entity, name)
+        return None if found is None else PlacedEntry(self._placing.line_of(found), found)
+
+    @property
+    def can_talk(self) -> bool:
+        """Whether the user may do more than read."""
+        return self._agent() is not None
+
+    @property
+    def agent(self) -> PageAgent | None:
+        """The agent that may be talked to in it."""
+        return self._agent()
+
+    async def close(self) -> None:
+        """Follow it no more. What runs in it goes on."""
+        if self._leaving is not None:
+            self._leaving.cancel()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running})
+        self._detach()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._neighbours.close()
+
+    # Talking
+
+    async def open_to_talk(self) -> OpenSession:
+        """Open the session with its agent, which may start it; return it. Raise what the engine refuses with."""
+        self._wants_to_talk = True
+        self._refusal = None
+        if self.session is None or self._is_guest or not self.session.is_live:
+            self._opened.clear()
+            self._turn()
+        await self._opened.wait()
+        if self._refusal is not None:
+            raise self._refusal
+        assert self.session is not None
+        return self.session
+
+    async def prompt(self, content: Sequence[Update], name: str | None) -> str:
+        """Put a prompt in line and return the id of its message. A prompt of the same `name` is the same prompt."""
+        session = await self.open_to_talk()
+        agent = self._agent()
+        assert agent is not None
+        description = await agent.describe(self.principal)
+        checked_prompt(content, description.accepts)
+        repeats = agent.host.repeats
+        meta = None if name is None else {REQUEST: name}
+        key = repeats.key(self.principal, session.id, meta)
+        turn = None if key is None else repeats.get(key)
+        if turn is None:
+            turn = session.prompt(content, self, None)
+            if key is not None:
+                repeats.put(key, turn)
+            self._waiting[turn.message_id] = _text_in(content)
+            self.start(self._see_to(turn))
+            self._touch()
+        return turn.message_id
+
+    async def _see_to(self, turn: OpenTurn) -> None:
+        """Note when a prompt has been taken, and tell the tabs where it was refused."""
+        end = turn.wait_for_end()
+        try:
+            await asyncio.wait({turn.accepted, end}, return_when=asyncio.FIRST_COMPLETED)
+            if turn.refusal is not None and not (turn.accepted.done() and not turn.accepted.cancelled()):
+                self.notify_listeners("error", f"The agent did not take the prompt: {turn.refusal.message}")
+        finally:
+            end.cancel()
+            self._waiting.pop(turn.message_id, None)
+            self._touch()
+
+    def waiting(self) -> list[str]:
+        """Return what the prompts say that wait until the agent has time for them."""
+        return list(self._waiting.values())
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start something that ends with the watching."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def notify_listeners(self, severity: str, text: str) -> None:
+        """Show all tabs something for a moment."""
+        for listener in self._listeners:
+            listener.notify(severity, text)
+
+    # Following
+
+    async def _follow(self) -> None:
+        """Follow the session from program to program, until nobody looks."""
+        self._activity.watch()
+        try:
+            while not self.gone:
+                self._turned.clear()
+                try:
+                    is_open = await self._attach()
+                except SessionNotFound:
+                    self.gone = "This session was deleted."
+                    self._refuse(SessionNotFound(self.session_id))
+                    break
+                except (HoldfastError, OSError) as e:
+                    log.info("Session %s cannot be followed: %s", self.session_id, e)
+                    self._refuse(e if isinstance(e, HoldfastError) else HoldfastError(str(e)))
+                    is_open = False
+                await (self._stay() if is_open else self._wait())
+        finally:
+            self.ready.set()
+            self._touch()
+            self._activity.unwatch()
+
+    def _turn(self) -> None:
+        """Look anew where the session is."""
+        self._turned.set()
+        self._stirred.set()
+
+    def _refuse(self, error: HoldfastError) -> None:
+        self._wants_to_talk = False
+        self._refusal = error
+        self._opened.set()
+
+    async def _attach(self) -> bool:
+        """Attach to the session where it is open, or where it is to be opened; return whether it is."""
+        self._detach()
+        record = await self._library.get(self.session_id)
+        agent = self._agent()
+        doing = self._activity.doing.get(self.session_id)
+        if agent is not None and (self._wants_to_talk or self._is_here(agent)):
+            session = await self._open(agent)
+        elif doing is not None and doing.address is not None:
+            session = await self._open_as_guest(doing.address)
+        else:
+            await self._show_stored()
+            return False
+        await self._seed(record.lines, session)
+        return True
+
+    def _is_here(self, agent: PageAgent) -> bool:
+        engine = agent.host.opened
+        if engine is None:
+            return False
+        with suppress(SessionNotFound):
+            engine.get(self.session_id, Scope(self.principal, agent.name))
+            return True
+        return False
+
+    async def _open(self, agent: PageAgent) -> OpenSession:
+        engine = await agent.host.engine()
+        self._is_guest = False
+        return await engine.open(self.session_id, self, scope=Scope(self.principal, agent.name))
+
+    async def _open_as_guest(self, address: str) -> OpenSession:
+        self._is_guest = True
+        session = FollowedSession(
+            self.session_id, Scope(self.principal), self,
+            neighbours=self._neighbours, on_lost=self._on_lost, start=self.start, is_guest=True,
+        )  # fmt: skip
+        await session.open(address)
+        self.program = session.owner
+        return session
+
+    async def _seed(self, lines: int, session: OpenSession) -> None:
+        """Begin with the end of what is stored and with what is not yet; then follow."""
+        attachment = await session.attach(self)
+        try:
+            await self._place_stored(lines)
+            async for blocks in attachment.past(self._library, lines):
+                for block in blocks:
+                    self._take(live_events(block.split(b"\n")))
+        except BaseException:
+            session.detach(attachment)
+            raise
+        self.session, self._attachment = session, attachment
+        self.title, self.latest = session.title, dict(session.latest)
+        self.options = session.options_update().get("configOptions", [])
+        self.commands = session.commands_update().get("availableCommands", [])
+        self.state = session.activity
+        self._say_anew()
+        attachment.follow()
+        if not self._is_guest:
+            self._opened.set()
+
+    async def _show_stored(self) -> None:
+        """Show what is stored of a session that no program has open."""
+        snapshot = await self._library.snapshot(self.session_id)
+        self.about = snapshot.record.info
+        await self._place_stored(snapshot.record.lines)
+        if snapshot.unsealed is not None:
+            self._take(live_events(snapshot.unsealed.lines))
+        self.state, self.session, self.program = "closed", None, ""
+        self.title, self.latest = snapshot.record.info.title, dict(snapshot.record.state.latest)
+        self._say_anew()
+
+    async def _place_stored(self, lines: int) -> None:
+        first = max(0, lines - PAGE_LINES)
+        placing = Placing(first)
+        async for line in read_lines(self._library, self.session_id, first, lines):
+            placing.apply_line(line)
+        self._placing, self.lines = placing, lines
+        placing.live = True
+
+    def _say_anew(self) -> None:
+        self.ready.set()
+        for listener in self._listeners:
+            listener.dirty.update(dict.fromkeys(self._live_keys()))
+            listener.touch()
+
+    async def _stay(self) -> None:
+        """Wait until the session is somewhere else; look up now and then what is stored for good."""
+        while not self._turned.is_set():
+            before = self._happened
+            self._stirred.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(QUIET_SECONDS):
+                    await self._stirred.wait()
+            has_ended = self._stirred.is_set() and not self._turned.is_set()
+            is_quiet = has_ended or before == self._happened
+            if is_quiet and self.state == "idle" and any(True for _ in self._live_keys()):
+                await self._settle()
+
+    async def _settle(self) -> None:
+        """Take from the store what has lines by now; nothing where something happens meanwhile."""
+        before = self._happened
+        snapshot = await self._library.snapshot(self.session_id)
+        if snapshot.unsealed is not None or before != self._happened or self.state != "idle":
+            return
+        lines = snapshot.record.lines
+        placing = Placing(first := max(0, lines - PAGE_LINES))
+        async for line in read_lines(self._library, self.session_id, first, lines):
+            placing.apply_line(line)
+        if before == self._happened:
+            self._placing, self.lines = placing, lines
+            placing.live = True
+            self._touch()
+
+    async def _wait(self) -> None:
+        """Wait until a program opens the session, or the user wants to talk."""
+        doing = self._activity.doing.get(self.session_id)
+        while not self._turned.is_set():
+            waits = {self.start(self._activity.changed()), self.start(_wait_for(self._turned))}
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=30 * RETRY_SECONDS)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+            now = self._activity.doing.get(self.session_id)
+            if now != doing:
+                return
+
+    def _detach(self) -> None:
+        attachment, self._attachment, self.session = self._attachment, None, None
+        if attachment is not None:
+            attachment.session.detach(attachment)
+
+    async def _on_lost(self, _: FollowedSession, __: str) -> None:
+        self._turn()
+
+    # What is shown (`SessionClient`)
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Fold what happened, and tell the tabs that it did."""
+        self._happened += 1
+        self._take(events)
+        if len(self._placing.history) > MOST_ENTRIES:
+            self._turn()  # begin anew with the end of the history
+        self._touch()
+
+    def _take(self, events: Sequence[Event]) -> None:
+        for event in events:
+            fold = RULES.get(event.kind, OPAQUE).fold
+            if fold is Fold.STATE or fold is Fold.TRANSIENT:
+                self._note(event.update())
+                continue
+            key = self._placing.apply(event)
+            for listener in self._listeners:
+                if fold is Fold.REMOVE:
+                    listener.removed[key] = None
+                else:
+                    listener.dirty[key] = None
+
+    def _note(self, update: Update) -> None:
+        """Take what is said of the session itself."""
+        match update:
+            case {"sessionUpdate": "state_update", "state": str(state)}:
+                self.state = state
+                if state == "idle":
+                    self._stirred.set()  # all of the turn was shown, and is stored for good (P5)
+            case {"sessionUpdate": "session_info_update"}:
+                self.title = update.get("title", self.title)
+            case {"sessionUpdate": "config_option_update", "configOptions": list()}:
+                self.options = update["configOptions"]
+            case {"sessionUpdate": "available_commands_update", "availableCommands": list()}:
+                self.commands = update["availableCommands"]
+            case {"sessionUpdate": "notice"}:
+                said = (update.get("title"), update.get("description"))
+                text = ". ".join(part for part in said if isinstance(part, str) and part)
+                self.notify_listeners(str(update.get("severity", "info")), text)
+            case _:
+                self.latest[update["sessionUpdate"]] = update
+
+    def _live_keys(self) -> Iterator[str]:
+        """Yield the keys of entries that are not stored for good."""
+        return self._placing.live_keys()
+
+    def _touch(self) -> None:
+        for listener in self._listeners:
+            listener.touch()
+
+    async def drain(self) -> None:
+        """Wait for nobody: tabs that do not read miss what is in between."""
+
+    def embed_terminal(self, terminal_id: str, own_id: str) -> None:
+        """Do nothing: the page has no terminals of its own."""
+
+    def dropped(self, reason: str) -> None:
+        """Look where the session is now, and say why it was left."""
+        self._attachment = None
+        self.notify_listeners("warning", reason)
+        self._turn()
+
+    def moved(self, attachment: OpenAttachment) -> None:
+        """Watch through another attachment from now on."""
+        self._attachment, self.session = attachment, attachment.session
+
+    # What is asked
+
+    def can_answer(self, question: Question) -> bool:  # noqa: ARG002
+        """Whether the user may answer here: not where the page only reads."""
+        return self.can_talk
+
+    async def ask(self, question: Question) -> Answer:
+        """Put a question to whoever sits at a tab; the first answer counts."""
+        name = new_id("ask")
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.questions[name] = Asked(question, answer, self._call_of(question))
+        self._touch()
+        try:
+            return await answer
+        finally:
+            del self.questions[name]
+            self._touch()
+
+    def _call_of(self, question: Question) -> Entry | None:
+        if not isinstance(question, Permission):
+            return None
+        return self._placing.history.get("tool_call_update", str(question.call.get("toolCallId", "")))
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ARG002
+        """Refuse what agents ask of clients besides questions."""
+        raise MethodNotFound(f"{method} is not offered by the page")
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take no notice of what the page does not know."""
+
+
+def _text_in(content: Sequence[Update]) -> str:
+    texts = (block.get("text") for block in content if is_object(block))
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
