@@ -17,8 +17,8 @@ from holdfast.web.feeds import SessionFeed, serve_feed
 from holdfast.web.history_pages import PAGE_LINES, read_page
 from holdfast.web.layout import error_page, nothing_here
 from holdfast.web.library_feed import LibraryFeed
+from holdfast.web.listening import Listener
 from holdfast.web.requests import Answer, PageError, html_answer, json_answer, page_request, send_answer
-from holdfast.web.watching import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

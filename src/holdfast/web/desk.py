@@ -11,9 +11,10 @@ from holdfast.model import Scope, new_session_id
 from holdfast.web.activity import Activity
 from holdfast.web.deletions import Deletions
 from holdfast.web.library_page import Listed
+from holdfast.web.listening import Listener
 from holdfast.web.read_marks import ReadMarks
 from holdfast.web.requests import PageError
-from holdfast.web.watching import Listener, WatchedSession
+from holdfast.web.watching import WatchedSession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -18,8 +18,9 @@ from holdfast.web.session_page import draw_options, usage_line
 
 if TYPE_CHECKING:
     from holdfast.store import SessionStore
+    from holdfast.web.listening import Listener
     from holdfast.web.requests import Receive, Send
-    from holdfast.web.watching import Listener, WatchedSession
+    from holdfast.web.watching import WatchedSession
 
 log: logging.Logger = logging.getLogger(__name__)
 

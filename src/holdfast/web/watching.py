@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.store import SessionStore
     from holdfast.web.activity import Activity
     from holdfast.web.agents import PageAgent
+    from holdfast.web.listening import Listener
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -41,27 +42,6 @@ RETRY_SECONDS = 1.0
 
 MOST_ENTRIES = 5_000
 """With more entries in memory than this, those that are stored for good are forgotten."""
-
-
-class Listener:
-    """What a feed is told: that something has changed, never what. It reads the rest when it can send."""
-
-    def __init__(self) -> None:
-        self.changed: asyncio.Event = asyncio.Event()
-        self.dirty: dict[str, None] = {}
-        """The keys of entries that have changed, in order."""
-        self.removed: dict[str, None] = {}
-        self.notices: list[tuple[str, str]] = []
-        """Severity and text of what is shown for a moment."""
-
-    def touch(self) -> None:
-        """Say that something has changed."""
-        self.changed.set()
-
-    def notify(self, severity: str, text: str) -> None:
-        """Show something for a moment; the oldest of many is dropped."""
-        self.notices = [*self.notices[-9:], (severity, text)]
-        self.changed.set()
 
 
 class Asked(NamedTuple):
