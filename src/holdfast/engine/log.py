@@ -131,6 +131,7 @@ class OpenLog:
             if self._all_kept is None:
                 self._all_kept = self._loop.create_future()
             await asyncio.shield(self._all_kept)
+            self._keep()  # what was said meanwhile
         self._show()
 
     async def durable(self) -> None:
