@@ -16,6 +16,7 @@ from tests.support.stores import NOTHING, Place, history, message, new, prompt, 
 from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound, StoreError
 from holdfast.store import EventWindow
 from holdfast.store.sqlite import store as sqlite_store
+from holdfast.store.sqlite.turn_file import TurnFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -298,3 +299,56 @@ async def test_a_log_that_keeps_what_was_said_takes_the_next_turn_too(place: Pla
         log.append(SAID + b"\n")
         turns = [kept.turn for kept in await store.read_events(claim.session)]
         assert turns == sorted(set(turns)) and len(turns) == 4
+
+
+async def test_what_nobody_is_told_of_need_not_wait_for_the_disk_and_is_there_all_the_same(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 1 answers a prompt when its turn has ended: until then it is kept, and soon it is durable."""
+    synced = list[int]()
+    fdatasync = os.fdatasync
+
+    def noted(fd: int) -> None:
+        synced.append(fd)
+        fdatasync(fd)
+
+    monkeypatch.setattr(os, "fdatasync", noted)
+    async with place.open() as store:
+        claim = await talked(store, "/work", "a")
+        synced.clear()
+        asked = prompt("second")
+        log = await store.begin(claim, asked, NOTHING, durable=False)
+        log.append(SAID + b"\n")
+        assert not synced
+        async with place.open() as other:
+            unsealed = (await other.snapshot(claim.session)).unsealed
+            assert unsealed is not None and unsealed.lines == [*asked, SAID]
+            with pytest.raises(SessionBusy):
+                await other.claim(claim.session)
+        assert isinstance(log, TurnFile) and not log.synced
+        await log.sync()
+        assert log.synced == log.size
+        for _ in range(600):
+            if accepted(place) != [None]:
+                break
+            await asyncio.sleep(0.05)
+        assert accepted(place) == asked, "the database knows of it before long"
+
+
+async def test_a_turn_that_begins_at_the_same_time_as_its_session_is_claimed_keeps_it(place: Place) -> None:
+    """The event loop begins turns while the writer's thread is at work: one of the two has the session (P4)."""
+    async with place.open() as store:
+        claim = await talked(store, "/work", "a")
+        for n in range(50):
+            claiming = asyncio.ensure_future(store.claim(claim.session))
+            await asyncio.sleep(n / 50_000)
+            try:
+                log = await store.begin(claim, prompt(f"turn {n}"), NOTHING, durable=False)
+            except SessionMoved:
+                claim = (await claiming).claim
+                await store.begin(claim, prompt(f"turn {n}"), NOTHING, durable=False)
+            else:
+                with pytest.raises(SessionBusy):
+                    await claiming
+                log.append(SAID + b"\n")
+            await store.seal(claim, [message(f"answer {n}")], NOTHING, messages=1)

@@ -235,6 +235,36 @@ async def test_cancelling_ends_the_turn_as_cancelled_whatever_the_handler_makes_
         assert "Working. " in client.said()
 
 
+@pytest.mark.requirement("P6")
+@VERSIONS
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_handler_that_cancels_its_own_task_ends_its_turn_and_nothing_else(version: int, waits: bool) -> None:
+    agent = Agent("restless")
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        await turn.say(f"{turn.text} ")
+        if turn.text == "stop":
+            task = asyncio.current_task()
+            assert task is not None
+            for _ in range(3):
+                task.cancel()
+            if waits:
+                await asyncio.sleep(0)
+
+    async with serving(agent) as host:
+        client = await host.client(version)
+        session = await client.new()
+        stopping, next_ = client.begin_prompt(session, "stop"), client.begin_prompt(session, "go")
+        await asyncio.wait({stopping, next_}, timeout=60)
+        assert stopping.done() and next_.done() and next_.exception() is None
+        if waits and version == 1:
+            assert "cancelled itself" in str(stopping.exception())
+        assert await client.prompt(session, "again") == "end_turn"
+        await client.replayed(session)
+        assert client.said() == "stop go again "
+
+
 @pytest.mark.requirement("C5")
 @VERSIONS
 async def test_cancelling_an_idle_or_unknown_session_does_nothing(version: int) -> None:

@@ -31,8 +31,10 @@ class SlowStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True) -> SlowLog:
-        return SlowLog(self, await self._store.begin(claim, lines, changes, activity=activity))
+    async def begin(
+        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True, durable: bool = True
+    ) -> SlowLog:
+        return SlowLog(self, await self._store.begin(claim, lines, changes, activity=activity, durable=durable))
 
 
 class SlowLog:

@@ -135,9 +135,9 @@ class Journal:
             await self.open.shown()
 
     async def begin(
-        self, first: Sequence[Event], changes: Changes, failed: Callable[[], None], *, whole: bool
+        self, first: Sequence[Event], changes: Changes, failed: Callable[[], None], *, whole: bool, durable: bool
     ) -> OpenLog:
-        """Open the log of a turn with its prompt, which is durable when this returns, and shown.
+        """Open the log of a turn with its prompt, which is kept when this returns, or `durable`, and shown.
 
         `first` is the prompt, and what else is shown as the turn begins.
         """
@@ -145,7 +145,7 @@ class Journal:
             await self.settle()
         self._opening = asyncio.get_running_loop().create_future()
         try:
-            turn_log = await self._store.begin(self.claim, [first[0].body], changes)
+            turn_log = await self._store.begin(self.claim, [first[0].body], changes, durable=durable)
             self._open(turn_log, failed, first, whole=whole).history.apply(first[0])
             self._session.show(first)
         finally:

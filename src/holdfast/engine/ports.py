@@ -350,9 +350,14 @@ class OpenSession(Protocol):
         ...
 
     def prompt(
-        self, content: Sequence[Update], client: SessionClient | None = None, meta: Update | None = None
+        self,
+        content: Sequence[Update],
+        client: SessionClient | None = None,
+        meta: Update | None = None,
+        *,
+        acknowledged: bool = True,
     ) -> OpenTurn:
-        """Put a prompt in line (C6)."""
+        """Put a prompt in line (C6); `acknowledged` says whether its client is told of it before the turn ends."""
         ...
 
     def cancel(self) -> None:

@@ -208,8 +208,7 @@ class Registry:
             session.interrupt(f"{self.client_name} has left")  # others go on with it (A11)
         else:
             session.cancel()
-        if session.runner is not None:
-            await asyncio.wait({session.runner})
+        await session.wait_until_idle()
         self._leaving.remove(session)
         if session.background is not None:
             await session.background.stop_all()
@@ -251,9 +250,11 @@ class Registry:
     async def drain(self, grace: float) -> None:
         """Refuse new prompts, and wait up to `grace` seconds until all turns have ended."""
         self.draining = True
-        runners = {session.runner for session in self.live.values() if session.runner is not None}
-        if runners and grace > 0:
-            await asyncio.wait(runners, timeout=grace)
+        ends = [self._loop.create_task(session.wait_until_idle()) for session in self.live.values() if session.runner]
+        if ends and grace > 0:
+            await asyncio.wait(ends, timeout=grace)
+        for end in ends:
+            end.cancel()
 
     async def shut_down(self, grace: float | None) -> None:
         """Let go of all sessions; agents that go on are not waited for after `grace`."""

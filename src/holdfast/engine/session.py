@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from holdfast.engine.limits import EngineLimits
     from holdfast.engine.ports import AgentSession, SessionClient
     from holdfast.engine.registry import Registry
-    from holdfast.model import SessionInfo, SessionState, Update
+    from holdfast.model import SessionInfo, SessionState, TurnEnd, Update
     from holdfast.store import Claim
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -352,9 +352,13 @@ class LiveSession(SessionSettings):
         client: SessionClient | None = None,
         meta: Update | None = None,
         *,
+        acknowledged: bool = True,
         message_id: str | None = None,
     ) -> LiveTurn:
-        """Put a prompt in line; it is answered when those before it are (C6). Its message may have an id already."""
+        """Put a prompt in line; it is answered when those before it are (C6). Its message may have an id already.
+
+        Where it is not `acknowledged`, nobody is told that it was accepted, and its turn need not wait for the disk.
+        """
         if not content:
             raise InvalidParams("A prompt must not be empty")
         if not self.is_live:
@@ -367,10 +371,10 @@ class LiveSession(SessionSettings):
             waiting = self.limits.prompts
             raise InvalidParams(f"{waiting} prompts are waiting in this session; wait until one is answered")
         self.queue = queue
-        turn = LiveTurn(self, content, client, meta, message_id or new_id("msg"))
+        turn = LiveTurn(self, content, client, meta, message_id or new_id("msg"), acknowledged=acknowledged)
         queue.append(turn)
         if self.runner is None:
-            self.runner = asyncio.get_running_loop().create_task(self._run(), name=f"turns of {self.id}")
+            self._start_next()
         return turn
 
     def cancel(self) -> None:
@@ -436,20 +440,44 @@ class LiveSession(SessionSettings):
         """Start something that is finished before the process ends in order."""
         self._registry.start(work)
 
-    async def _run(self) -> None:
-        """Run the turns in line until none is left."""
-        try:
-            while self.queue:
-                self.turn = turn = self.queue.popleft()
-                try:
-                    await turn.run(self._registry)
-                except Exception as e:  # noqa: BLE001  (a mistake of ours; whoever waits is told all the same)
-                    turn.refuse(e)
-                    # What was said is in the log, and the next to open the session finds it there.
-                    await self.lose("Something went wrong with this session; load it again to go on with it")
-                finally:
-                    self.turn = None
-        finally:
-            self.runner = None
-            self.queue = None
+    # Running them
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no turn runs or waits."""
+        while self.runner is not None:
+            await asyncio.wait({self.runner})
+
+    def leave_behind(self, turn: LiveTurn, end: TurnEnd) -> None:
+        """Go on without the agent of a turn, which does not let itself be cancelled."""
+        if self.runner is not None:
+            self._registry.leave_behind(self.runner)
+        self._start(turn, turn.finish(self._registry, end))
+
+    def _start_next(self) -> None:
+        """Start the turn that is first in line, where that is none yet."""
+        if self.queue:
+            self._start(self.queue[0], self.queue[0].run(self._registry))
+        else:
+            self.runner = self.queue = None
             self.touch()
+
+    def _start(self, turn: LiveTurn, work: Coroutine[Any, Any, None]) -> None:
+        running = self._run(turn, work)
+        self.runner = asyncio.get_running_loop().create_task(running, name="turn", context=turn.context)
+
+    async def _run(self, turn: LiveTurn, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work of a turn, unless it was dropped before it began; then go on with the next."""
+        try:
+            if self.queue and self.queue[0] is turn:
+                self.turn = self.queue.popleft()
+            if self.turn is turn:
+                await work
+        except Exception as e:  # noqa: BLE001  (a mistake of ours; whoever waits is told all the same)
+            turn.refuse(e)
+            # What was said is in the log, and the next to open the session finds it there.
+            await self.lose("Something went wrong with this session; load it again to go on with it")
+        finally:
+            work.close()  # it may never have begun
+            if self.runner is asyncio.current_task():  # otherwise it was left behind, and others go on
+                self.turn = None
+                self._start_next()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,10 @@ class LiveTurn:
         client: SessionClient | None,
         meta: Update | None,
         message_id: str,
+        *,
+        acknowledged: bool = True,
     ) -> None:
+        """`acknowledged` says whether whoever waits for `accepted` is told, so that the prompt must be durable (P2)."""
         loop = asyncio.get_running_loop()
         self.session = session
         self.prompt = prompt
@@ -91,15 +95,16 @@ class LiveTurn:
         self.refusal: RequestError | None = None
         """Why it never began, or could not be stored, where the error says more than its end does."""
         self.accepted: asyncio.Future[str] = loop.create_future()
-        """Resolves to the id of the user's message once the prompt is durable."""
+        """Resolves to the id of the user's message once the prompt is stored."""
         self.ended: asyncio.Future[TurnEnd] = loop.create_future()
         """Resolves once the turn's end is durable."""
-        self.over: asyncio.Future[None] = loop.create_future()
-        """Resolves when nothing more will be done in this turn: the agent is done, or is not waited for any longer."""
+        self._acknowledged = acknowledged
+        self._over: asyncio.Future[None] | None = None
         self._loop = loop
         self._end_waiters: list[asyncio.Future[TurnEnd]] = []
         self._log: OpenLog | None = None
-        self._work: asyncio.Task[StopReason | None] | None = None
+        self._performing: asyncio.Task[None] | None = None  # set while the agent is at work in it
+        self._is_left_behind = False  # whether it is, and the turn has ended without it
 
     @property
     def running(self) -> bool:
@@ -120,6 +125,13 @@ class LiveTurn:
     def stopping(self) -> bool:
         """Whether its agent is to stop: it was cancelled, or what it says cannot be stored."""
         return self.cancelled or self.interruption is not None or self.failed_to_store
+
+    @property
+    def over(self) -> asyncio.Future[None]:
+        """Resolves when nothing more will be done in this turn: the agent is done, or is not waited for any longer."""
+        if self._over is None:
+            self._over = self._loop.create_future()
+        return self._over
 
     @property
     def history(self) -> History:
@@ -236,7 +248,7 @@ class LiveTurn:
     # Its life; the session's business
 
     async def run(self, registry: Registry) -> None:
-        """Go from the prompt to the end, however long the agent takes."""
+        """Go from the prompt to the end, in a task of its own: the agent works in it too, and is cancelled with it."""
         try:
             await self.session.agent.admit(self)
             await self._begin(registry)
@@ -247,7 +259,14 @@ class LiveTurn:
         except Exception as e:  # noqa: BLE001
             self.refuse(e)
             return
-        end = await self._perform(registry)
+        try:
+            end = await self._perform()
+        except _LeftBehind:
+            return
+        await self.finish(registry, end)
+
+    async def finish(self, registry: Registry, end: TurnEnd) -> None:
+        """Seal what was said, and tell everyone that the turn has ended."""
         whole = registry.port.begins_entries
         status, besides = CLOSED_AS.get(end.reason, "failed"), background_keys(self.session.state.background)
         for event in closing_events(self.history, status=status, whole=whole, besides=besides):
@@ -263,7 +282,7 @@ class LiveTurn:
         self._has_ended(end)
 
     async def _begin(self, registry: Registry) -> None:
-        """Store the prompt (P2), a title made of it if there is none (B17), and the agent if it had none (F6)."""
+        """Store the prompt, a title made of it if there is none (B17), and the agent if it had none (F6)."""
         session, state = self.session, self.session.state
         message = event_from(
             {"sessionUpdate": "user_message", "messageId": self.message_id, "content": list(self.prompt)}
@@ -276,10 +295,10 @@ class LiveTurn:
         agent_name = session.agent_name or registry.agent_name
         if agent_name != session.agent_name:
             changes = msgspec.structs.replace(changes, agent=agent_name)
+        whole, durable = registry.port.begins_entries, self._acknowledged
+        first.append(session.running_event())
         try:
-            self._log = await session.journal.begin(
-                [*first, session.running_event()], changes, self.stop, whole=registry.port.begins_entries
-            )
+            self._log = await session.journal.begin(first, changes, self.stop, whole=whole, durable=durable)
         except BaseException:
             if title and state.title_by == "prompt":
                 state.title_by = ""
@@ -291,36 +310,45 @@ class LiveTurn:
         if not self.accepted.done():  # whoever waited for it may have been cancelled, and it with them
             self.accepted.set_result(self.message_id)
 
-    async def _perform(self, registry: Registry) -> TurnEnd:
-        """Let the agent do its work, and return how it ended."""
-
-        async def work() -> StopReason | None:
+    async def _perform(self) -> TurnEnd:
+        """Let the agent do its work, and return how it ended. Raise `_LeftBehind` where the turn ended without it."""
+        task = asyncio.current_task()
+        assert task is not None
+        reason: StopReason | None = None
+        failure: BaseException | None = None
+        if not self.stopping:
+            self._performing = task
             try:
-                return await self.session.agent.perform(self)
-            finally:
-                self._is_over()
+                reason = await self.session.agent.perform(self)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as e:  # noqa: BLE001  (whatever it is, the turn has an end)
+                failure = e
+            if self._is_left_behind:
+                log.info("An agent that was left behind has ended: %r", failure)
+                raise _LeftBehind
+            self._performing = None
+            if task.cancelling():
+                await _take_back_cancel(task)
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+        return self._end_of(reason, failure)
 
-        self._work = task = self._loop.create_task(work(), name="turn", context=self.context)
-        if self.stopping:
-            task.cancel()
-            task.add_done_callback(lambda _: self._is_over())  # it may never begin
-        await self.over
-        if not task.done():
-            registry.leave_behind(task)
-        failure = task.exception() if task.done() and not task.cancelled() else None
+    def _end_of(self, reason: StopReason | None, failure: BaseException | None, *, stopped: bool = False) -> TurnEnd:
+        """Return how the turn ends when its agent is done, or is not waited for any longer."""
         if self._log is not None and self._log.failure is not None:
             self.refusal = self._log.failure
             return TurnEnd("error", self.refusal.message)
         if self.interruption is not None:
             return TurnEnd("interrupted", self.interruption)
-        if self.cancelled or not task.done():
+        if self.cancelled or stopped:
             return TurnEnd("cancelled")  # whatever the agent made of it (C5)
-        if task.cancelled():
+        if isinstance(failure, asyncio.CancelledError):
             return TurnEnd("error", "The agent cancelled itself")
         if failure is not None:
             self.refusal = failure if isinstance(failure, RequestError) else None
-            return TurnEnd("error", self.context.run(_explain, failure))
-        return TurnEnd(task.result() or "end_turn", more=self.answer)
+            return TurnEnd("error", _explain(failure))
+        return TurnEnd(reason or "end_turn", more=self.answer)
 
     async def _seal(self, registry: Registry, end: TurnEnd) -> TurnEnd:
         """Seal the turn, before anyone hears of its end (P2)."""
@@ -370,16 +398,20 @@ class LiveTurn:
         """Cancel the work. Open questions get no answer; an agent that goes on is not waited for after a while."""
         self.give_up_after(self.session.limits.cancel_grace)
         self.session.give_up_asks()
-        if self._work is not None:
-            self._work.cancel()
+        if self._performing is not None:
+            self._performing.cancel()
 
     def give_up_after(self, grace: float) -> None:
         """Wait so long for the agent, and no longer."""
-        self._loop.call_later(grace, self._is_over)
+        self._loop.call_later(grace, self._give_up)
 
-    def _is_over(self) -> None:
+    def _give_up(self) -> None:
+        """End the turn without its agent, if that is still at work."""
         if not self.over.done():
             self.over.set_result(None)
+        if self._performing is not None:
+            self._performing, self._is_left_behind = None, True
+            self.session.leave_behind(self, self._end_of(None, None, stopped=True))
 
     def _open_log(self) -> OpenLog:
         if self._log is None or self.phase not in RUNNING_PHASES:
@@ -391,6 +423,18 @@ class LiveTurn:
         self.phase = next_phase(before, step)
         if self.phase is not before:
             self.emit_update(self.session.state_update(state))
+
+
+class _LeftBehind(Exception):
+    """The turn has ended without its agent, which is done only now."""
+
+
+async def _take_back_cancel(task: asyncio.Task[None]) -> None:
+    """Let a cancellation that was meant for the agent, and that it did not wait for, reach nothing else."""
+    while task.uncancel():
+        pass
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
 
 
 def _explain(failure: BaseException) -> str:

@@ -51,6 +51,8 @@ class Dialect(ABC):
     """The kinds of MCP servers the version knows…"""
     mcp_typed: ClassVar[bool]
     """…and whether each of them says its kind."""
+    acknowledges_prompts: ClassVar[bool]
+    """Whether a client is told that its prompt was accepted before its turn has ended."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
@@ -319,7 +321,7 @@ class Dialect(ABC):
         if key is not None and (turn := repeats.get(key)) is not None:
             client.lowering.quiet(turn.message_id)
             return turn  # a client that was cut off asks for it again, and it is not to be done again
-        turn = session.prompt(params.prompt, client, params.meta)
+        turn = session.prompt(params.prompt, client, params.meta, acknowledged=self.acknowledges_prompts)
         client.lowering.quiet(turn.message_id)
         if key is not None:
             repeats.put(key, turn)

@@ -33,6 +33,7 @@ class Version1(Dialect):
     version = initialize.VERSION
     mcp_kinds: ClassVar[Collection[str]] = initialize.MCP_KINDS
     mcp_typed = False
+    acknowledges_prompts = False
 
     def __init__(self, connection: ClientConnection) -> None:
         super().__init__(connection)

@@ -31,6 +31,7 @@ class Version2(Dialect):
     version = initialize.VERSION
     mcp_kinds: ClassVar[Collection[str]] = initialize.MCP_KINDS
     mcp_typed = True
+    acknowledges_prompts = True
 
     def __init__(self, connection: ClientConnection) -> None:
         super().__init__(connection)

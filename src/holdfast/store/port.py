@@ -230,11 +230,14 @@ class Store(Protocol):
         """Stop being the writer. A turn that could not be sealed is left, broken, to the next claim."""
         ...
 
-    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True) -> TurnLog:
+    async def begin(
+        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True, durable: bool = True
+    ) -> TurnLog:
         """Open the log of a turn with what was accepted, as a prompt.
 
-        Without `activity` it is the log of what happens between two turns: the session's last activity stays what it
-        was, and one that never got a prompt stays out of lists.
+        Without `durable` that need only be kept when this returns; it is durable within a second, and in any case with
+        the next `TurnLog.sync` and with the seal. Without `activity` it is the log of what happens between two turns:
+        the session's last activity stays what it was, and one that never got a prompt stays out of lists.
         """
         ...
 

@@ -246,7 +246,12 @@ class FollowedSession:
     # Turns
 
     def prompt(
-        self, content: Sequence[Update], client: SessionClient | None = None, meta: Update | None = None
+        self,
+        content: Sequence[Update],
+        client: SessionClient | None = None,
+        meta: Update | None = None,
+        *,
+        acknowledged: bool = True,  # noqa: ARG002  (the owner tells us in any case)
     ) -> FollowedTurn:
         """Put a prompt in line at the owner."""
         if not content:

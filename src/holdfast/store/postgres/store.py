@@ -246,7 +246,15 @@ class PostgresStore:
 
     # Turns
 
-    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True) -> TurnRows:
+    async def begin(
+        self,
+        claim: Claim,
+        lines: Sequence[bytes],
+        changes: Changes,
+        *,
+        activity: bool = True,
+        durable: bool = True,  # noqa: ARG002  (what is kept here is durable)
+    ) -> TurnRows:
         prompt = b"".join(line + b"\n" for line in lines)
         held = await self._claims.check(claim)
         if held.is_running:

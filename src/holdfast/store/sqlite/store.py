@@ -272,7 +272,7 @@ class SqliteStore:
     # Turns
 
     async def begin(
-        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True
+        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True, durable: bool = True
     ) -> TurnFile | MemoryLog:
         accepted, state, now = b"\n".join(lines), sessions.encoded_state(changes), _now()
 
@@ -299,7 +299,8 @@ class SqliteStore:
 
         if not accepted or not activity or changes != NOTHING:
             return await self._writer.write(claim.session, work)
-        log = await self._writer.write(claim.session, work, alone)
+        log = None if durable else self._logs.begin_alone(claim, Beginning(now, accepted), durable=False)
+        log = log or await self._writer.write(claim.session, work, alone)
         if self._noting is None:
             self._noting = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._note_turns)
         return log

@@ -82,11 +82,11 @@ class TurnFile:
         """Take the events of a turn from now on."""
         self.turn = self._last_turn = turn
 
-    def begin(self, beginning: Beginning) -> bool:
-        """Begin the next turn in the log alone, durably, behind what is in it; return whether that worked.
+    def begin(self, beginning: Beginning, *, durable: bool) -> bool:
+        """Begin the next turn in the log alone, behind what is in it, and sync that where `durable`.
 
-        It does where nothing in the log is unsealed, and it is in its place and locked by nobody else. Otherwise the
-        log is of no more use.
+        Return whether that worked. It does where nothing in the log is unsealed, and it is in its place and locked by
+        nobody else. Otherwise the log is of no more use.
         """
         with self._access:
             if self.turn is not None or self._fd < 0 or not lock(self._fd):
@@ -100,13 +100,15 @@ class TurnFile:
                 if self._end < end:  # with room for what follows, so that the next syncs have only data to write
                     record = record.ljust(MORE_BYTES if self._size else ROOM_BYTES, b"\0")
                 self._is_torn = self._write(record, self._size) < len(record)  # a full disk takes a part
-                _sync_data(self._fd)
-                self._sync_name()
+                if durable:
+                    _sync_data(self._fd)
+                    self._sync_name()
+                    self.synced = end
             except OSError:
                 self._is_torn = True
             if self._is_torn or not self._is_in_place():
                 return False
-            self._size = self.synced = end
+            self._size = end
             self.beginning = beginning
             self.use(turn)
             return True

@@ -55,7 +55,8 @@ _DAMAGED_LINE = msgspec.json.encode({"sessionUpdate": DAMAGED})
 class TurnLogs:
     """The logs of one store. Those that this process writes are open, each under the claim of its session.
 
-    All methods run in the thread that writes; those that open, take or remove logs inside a transaction.
+    All methods run in the thread that writes, `begin_alone` in that of the event loop too; those that open, take or
+    remove logs inside a transaction.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -71,20 +72,23 @@ class TurnLogs:
         """Return whether a turn runs here under a claim. One that was claimed broken does not run."""
         return claim in self._running
 
-    def begin_alone(self, claim: Claim, beginning: Beginning) -> TurnFile | None:
+    def begin_alone(self, claim: Claim, beginning: Beginning, *, durable: bool = True) -> TurnFile | None:
         """Begin a turn in the log of its session, without the database; return None where that cannot be.
 
         It can where a log is at hand that was used under this claim, that nobody has taken away since, and that is not
-        too large to be written on.
+        too large to be written on. Without `durable` nothing is waited for, so that the event loop may call this too:
+        whoever takes a log out of `_idle` has it for himself, and a claim is running before its log is unsealed.
         """
         log = self._idle.get(claim)
         if log is None or (self.window is not None and log.size > self.window.size // 2):
             return None
-        del self._idle[claim]
-        if not log.begin(beginning):
-            log.give_up()
+        if self._idle.pop(claim, None) is None:
             return None
         self._running.add(claim)
+        if not log.begin(beginning, durable=durable):
+            self._running.discard(claim)
+            log.give_up()
+            return None
         self._unsealed[claim] = log
         return log
 
@@ -143,7 +147,7 @@ class TurnLogs:
         """
         if self._directory is None:
             return None
-        log = self._unsealed.get(last)
+        log = self._broken(last, n)
         if log is None:
             log = self._opened(n, replaces=False)
             transaction.after_rollback(log.close)
@@ -157,7 +161,7 @@ class TurnLogs:
         """
         if self._directory is None:
             return None
-        log = self._unsealed.get(last)
+        log = self._broken(last, n)
         if log is None:
             if not self._path(n).exists():
                 return None
@@ -168,6 +172,13 @@ class TurnLogs:
             self._fence(log, n)
             return None
         log.use(turn + 1)
+        return log
+
+    def _broken(self, last: Claim, n: int) -> TurnFile | None:
+        """Return the log of a turn that was claimed broken here before; raise `BlockingIOError` where it runs."""
+        log = self._unsealed.get(last)
+        if log is not None and last in self._running:  # it has begun just now
+            raise BlockingIOError(f"{self._path(n)} is in use")
         return log
 
     def _fence(self, log: TurnFile, n: int) -> None:
