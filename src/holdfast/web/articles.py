@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.html import draw_entry
 from holdfast.view.entries import view_entry
 from holdfast.web.elements import Markup, element, join
+from holdfast.web.layout import button
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,9 +21,11 @@ def frame(placed: PlacedEntry) -> Markup:
     view = view_entry(placed.entry)
     line = placed.line
     drawn = Markup(draw_entry(view, _anchor(placed)))
+    menu = button("Actions for this entry", "menu", class_="entry-menu", data_entry_menu=True) if view.key else None
     return element(
         "section",
         drawn,
+        menu,
         class_="placed",
         data_role=view.role,
         data_key=placed.key if placed.entry.entity or line is None else f"/l{line}",

@@ -40,7 +40,7 @@ export class Index {
   }
 
   /** @param {boolean} [open] */
-  toggle(open = this.panel.hidden) {
+  toggle(open = Boolean(this.panel.hidden)) {
     this.panel.hidden = !open;
     document.body.classList.toggle("with-index", open);
     byId("open-index").setAttribute("aria-expanded", String(open));

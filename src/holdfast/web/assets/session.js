@@ -11,37 +11,33 @@ import { Feed, post } from "./server.js";
 
 const STATES = /** @type {Record<string, string>} */ ({ running: "working", requires_action: "waits for you" });
 
-class SessionElement extends HTMLElement {
-  connectedCallback() {
-    this.entries = new Entries(this);
-    this.questions = new Questions(this.id_, byId("questions"));
-    this.index = new Index(this.id_, this.entries);
-    this.composer = document.getElementById("composer") ? new Composer(this.id_, this.entries) : null;
+/** The page of a session. */
+class SessionPage {
+  /** @param {HTMLElement} host */
+  constructor(host) {
+    this.host = host;
+    this.id = host.dataset.id ?? "";
+    this.entries = new Entries(host);
+    this.questions = new Questions(this.id, byId("questions"));
+    this.index = new Index(this.id, this.entries);
+    this.composer = document.getElementById("composer") ? new Composer(this.id, this.entries) : null;
     this.state = "";
     this.connected = true;
     byId("latest").addEventListener("click", () => this.toLatest().catch(sayError));
     byId("session-menu").addEventListener("click", () => this.openMenu());
-    this.addEventListener("click", (event) => this.clicked(event));
+    host.addEventListener("click", (event) => this.clicked(event));
     addEventListener("keydown", (event) => this.onKey(event));
     addEventListener("hashchange", () => this.followHash());
     this.beginAt();
-    this.feed = new Feed(() => `/sessions/${this.id_}/live?lines=${this.entries.lines}`, (message) => this.take(message),
+    this.feed = new Feed(() => `/sessions/${this.id}/live?lines=${this.entries.lines}`, (message) => this.take(message),
       (connected) => this.tellConnected(connected));
     sayTimes();
-    offerWayBack(this.id_);
-  }
-
-  disconnectedCallback() {
-    this.feed?.close();
-  }
-
-  get id_() {
-    return this.dataset.id ?? "";
+    offerWayBack(this.id);
   }
 
   beginAt() {
-    const named = Number(this.dataset.at ?? "");
-    if (this.dataset.at !== undefined && !Number.isNaN(named)) this.entries.goTo(named).catch(sayError);
+    const named = Number(this.host.dataset.at ?? "");
+    if (this.host.dataset.at !== undefined && !Number.isNaN(named)) this.entries.goTo(named).catch(sayError);
     else if (/^#l\d+$/.test(location.hash)) this.followHash();
     else this.entries.toEnd();
   }
@@ -83,7 +79,7 @@ class SessionElement extends HTMLElement {
         else this.entries.newer.hidden = false;
         break;
       case "gone":
-        this.feed?.close();
+        this.feed.close();
         say(message.text, { severity: "error", seconds: 3600 });
         break;
     }
@@ -93,7 +89,7 @@ class SessionElement extends HTMLElement {
   takeState(message) {
     const before = this.state;
     this.state = message.state;
-    this.dataset.state = message.state;
+    this.host.dataset.state = message.state;
     if (message.title !== null) this.rename(message.title);
     for (const [name, html] of Object.entries(message.html)) {
       const place = document.getElementById(name);
@@ -108,13 +104,13 @@ class SessionElement extends HTMLElement {
   }
 
   ended() {
-    if (!document.hidden) post(`/sessions/${this.id_}/seen`).catch(() => {});
+    if (!document.hidden) post(`/sessions/${this.id}/seen`).catch(() => {});
     this.index.outdated = true;
   }
 
   /** @param {string} title */
   rename(title) {
-    this.dataset.title = title;
+    this.host.dataset.title = title;
     byId("title").textContent = title || "Session without a title";
   }
 
@@ -143,12 +139,12 @@ class SessionElement extends HTMLElement {
   }
 
   openMenu() {
-    const { title = "", agent = "", others = "" } = this.dataset;
-    const session = { id: this.id_, title, agent, archived: "archived" in this.dataset, others: others ? others.split("\n") : [] };
+    const { title = "", agent = "", others = "" } = this.host.dataset;
+    const session = { id: this.id, title, agent, archived: "archived" in this.host.dataset, others: others ? others.split("\n") : [] };
     openMenu(byId("session-menu"), sessionItems(session, {
       renamed: (now) => this.rename(now),
       removed: () => {
-        sessionStorage.setItem("removed", this.id_);
+        sessionStorage.setItem("removed", this.id);
       },
       restored: () => {},
     }));
@@ -176,7 +172,7 @@ class SessionElement extends HTMLElement {
     const entry = frame.dataset.fork ?? "";
     const items = [{
       label: "Fork from here",
-      run: async () => location.assign((await post(`/sessions/${this.id_}/fork`, { entry })).href),
+      run: async () => location.assign((await post(`/sessions/${this.id}/fork`, { entry })).href),
     }];
     const composer = this.composer;
     if (frame.dataset.role === "user" && composer) {
@@ -208,4 +204,8 @@ class SessionElement extends HTMLElement {
   }
 }
 
-customElements.define("hf-session", SessionElement);
+customElements.define("hf-session", class extends HTMLElement {
+  connectedCallback() {
+    new SessionPage(this);
+  }
+});
