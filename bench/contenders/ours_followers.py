@@ -16,7 +16,7 @@ from meter import Meter
 from holdfast.cli.sessions.follow import Watcher
 from holdfast.engine.relay.follower import FollowedSession
 from holdfast.model import LOCAL, Scope
-from holdfast.neighbours import SocketNeighbours
+from holdfast.neighbours import PeerNeighbours
 from holdfast.store import open_store
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def main(place: str, session_id: str, turns: int, stalled: int) -> None:
     store = await open_store(place)
     address = (await store.owners())[session_id].address
     assert address is not None
-    neighbours = SocketNeighbours("")
+    neighbours = PeerNeighbours()
     tasks: set[asyncio.Task[None]] = set()
 
     def start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

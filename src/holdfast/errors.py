@@ -100,11 +100,12 @@ class SessionMoved(InvalidRequest):
 class SessionElsewhere(InvalidRequest):
     """A living process has the session. Clients of others are served through it."""
 
-    def __init__(self, owner: str, address: str | None) -> None:
-        """Name the owner in words, and say where it listens."""
+    def __init__(self, owner: str, address: str | None, epoch: int | None = None) -> None:
+        """Name the owner in words, say where it listens, and the epoch of its claim."""
         super().__init__(f"This session is open in {owner}")
         self.owner = owner
         self.address = address
+        self.epoch = epoch
 
 
 class PositionLost(InvalidRequest):
@@ -252,9 +253,11 @@ class ProcessExited(ConnectionLost):
 class ConnectionRefused(ConnectionLost):
     """The server cannot be reached, or does not let us in."""
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    def __init__(self, message: str, status: int | None = None, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.headers: dict[str, str] = headers or {}
+        """What the server's answer said, by names in small letters."""
 
 
 class StartTimeout(ConnectionLost):

@@ -24,9 +24,19 @@ PATIENCE = 60.0
 class ServeProcess:
     """A server in a process of its own, with a token for everybody who is named."""
 
-    def __init__(self, directory: Path, *agent: str, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *agent: str,
+        options: tuple[str, ...] = (),
+        store: str | None = None,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         self.directory = directory
-        self.store = directory / "sessions.db"
+        self.store = store or str(directory / "sessions.db")
+        self._env = {**os.environ, **(env or {})}
+        self._cwd = cwd
         self.tokens = TokenFile(directory / "tokens.toml")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
@@ -43,10 +53,12 @@ class ServeProcess:
 
     def start(self) -> Self:
         """Start it and wait until it is ready."""
-        command = [sys.executable, "-m", "holdfast", "serve", "--port", str(self.port), "--store", str(self.store),
+        command = [sys.executable, "-m", "holdfast", "serve", "--port", str(self.port), "--store", self.store,
                    "--log-level", "warning", *self._options, *self._agent]  # fmt: skip
         with (self.directory / "serve.stderr").open("ab") as stderr:
-            self._process = subprocess.Popen(command, stderr=stderr, stdin=subprocess.DEVNULL, env=dict(os.environ))
+            self._process = subprocess.Popen(
+                command, stderr=stderr, stdin=subprocess.DEVNULL, env=self._env, cwd=self._cwd
+            )
         give_up = time.monotonic() + PATIENCE
         while not self._is_ready():
             assert self._process.poll() is None, self.complaints()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from holdfast.cli.agent_command import AgentCommand, command_behind
+from holdfast.cli.node_options import node_address
 from holdfast.cli.server_files import local_token, server_files
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ its command, behind `--`:
 Sessions are opened in directories of this machine. You may choose any, as long as others cannot reach the server.
 Everybody else, and everybody on a server that others can reach, has those of --workspace; without it, one of their own
 beside the store.
+
+On many machines, with sessions in PostgreSQL, every server is a node: a client connects to any of them, and one that
+does not have its session passes everything on to the one that does. They know each other by a secret:
+
+\b
+  export HOLDFAST_STORE=postgresql://… HOLDFAST_NODE_SECRET=$(openssl rand -hex 32)      the same on all
+  holdfast serve weather.py --node-url http://127.0.0.1:8180
+  holdfast serve weather.py --port 8181 --node-url http://127.0.0.1:8181
 
 Nobody is let in without a token. The one of this machine's user is found by `holdfast connect` and `holdfast chat` by
 themselves. All limits can be put into a file: --config serve.toml.
@@ -70,6 +79,16 @@ themselves. All limits can be put into a file: --config serve.toml.
 @click.option("--web", "has_page", is_flag=True, help="Serve the web page too: everybody sees their own sessions.")
 @click.option("--mcp-programs", is_flag=True, help="Start MCP servers that clients name, as this user: trust them.")
 @click.option("--store", metavar="FILE", help="Where sessions are kept, as for `holdfast run`.")
+@click.option(
+    "--node-url",
+    metavar="URL",
+    help="Where the other nodes on the same PostgreSQL reach this one, as http://10.0.0.7:8180.",
+)
+@click.option(
+    "--node-secret-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with the secret of the nodes (default: HOLDFAST_NODE_SECRET).",
+)
 @click.option("--protocol", type=click.Choice(["1", "2", "auto"]), default="auto", show_default=True)
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A TOML file with a table [limits]."
@@ -106,6 +125,7 @@ async def _serve(agent: str | None, command: tuple[str, ...] | None, options: Ma
     from holdfast.server.remote.serving import listen, serve  # noqa: PLC0415
 
     _check(options)
+    options = {**options, "node": node_address(options)}
     listening = listen(options["host"], options["port"])
     port = listening.getsockname()[1]
     async with _agent_port(agent, command, options) as agent_port:
@@ -211,7 +231,8 @@ def _host(port: AgentPort, options: Mapping[str, Any]) -> Host:
     from holdfast.store import EventWindow  # noqa: PLC0415
 
     protocol = cast("ProtocolChoice", options["protocol"])
-    return Host(port, store=options["store"], protocol=protocol, limits=EngineLimits(keep_events=EventWindow()))
+    limits = EngineLimits(keep_events=EventWindow())
+    return Host(port, store=options["store"], protocol=protocol, limits=limits, node=options["node"])
 
 
 def _limits(options: Mapping[str, Any]) -> Any:

@@ -56,6 +56,11 @@ class LinkUser(Protocol):
 class Neighbours(Protocol):
     """The other processes, or nodes, on the same store."""
 
+    @property
+    def name(self) -> str:
+        """What people call this process; empty where the name of its client says more."""
+        ...
+
     async def listen(self, accept: Callable[[Link], LinkUser]) -> None:
         """Let others reach this process from now on."""
         ...

@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 log: logging.Logger = logging.getLogger(__name__)
 
+FENCED = "The lease of this node was over; load the session again to go on with it"
+
 PRUNE_SECONDS = 3600.0
 """How often sessions that are too old are looked for."""
 
@@ -59,6 +61,7 @@ class Registry:
         self._finder: SessionFinder | None = None
         self.client_name = "The program that had it open"
         """What people call the client of this process."""
+        store.when_fenced(self._fenced)
         self._sweeper = self._loop.create_task(self._sweep(), name="sweep idle sessions")
 
     @property
@@ -233,6 +236,14 @@ class Registry:
                 self.finder.follow_on(session, reason.partition(";")[0])
             session.drop_all(reason)
             await self._let_go(session)
+
+    def _fenced(self) -> None:
+        """Let go of all sessions: the lease of this node was over, and none of its claims holds any more (P4)."""
+        for session in list(self.live.values()):
+            if session.turn is not None:
+                session.turn.interrupt(FENCED)  # when it is to be sealed, the session is lost
+            else:
+                self.start(self.lost(session, FENCED))
 
     async def _let_go(self, session: LiveSession) -> None:
         if session.background is not None:

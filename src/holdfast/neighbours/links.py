@@ -1,10 +1,11 @@
-"""`SocketNeighbours`: links to other processes, each a peer on a socket.
+"""`PeerNeighbours`: links to other processes, each a peer on a socket or, between nodes, on a WebSocket.
 
 Rules, then code:
 
-- The first thing on a link is a greeting: both ends speak the same version of what goes over it, and where there is a
-  secret (nodes on a network have one) both prove that they know it, without saying it. Whoever does not greet in
-  time is cut off; so is everybody above a number.
+- Who may open a link is decided before: by the user of the process at the other end of a socket (`sockets`), by a
+  secret that nodes prove to know (`node_secret`).
+- The first thing on a link is a greeting: both ends speak the same version of what goes over it. Whoever does not greet
+  in time is cut off; so is everybody above a number.
 - After that all messages are the business of the `LinkUser` at each end.
 - When a process ends, it says so to all who have linked to it.
 """
@@ -12,10 +13,7 @@ Rules, then code:
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
-import os
-import secrets
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -25,7 +23,6 @@ import msgspec
 from holdfast.errors import ConnectionLost, InvalidRequest, NeighbourLost, RemoteError
 from holdfast.neighbours import sockets
 from holdfast.peer import Peer, PeerLimits, Routes
-from holdfast.transport.descriptors import PipeTransport
 
 if TYPE_CHECKING:
     import socket
@@ -34,6 +31,8 @@ if TYPE_CHECKING:
     from holdfast.engine import Link, LinkUser
     from holdfast.engine.relay.messages import Operation
     from holdfast.jsonrpc import Notification, Request
+    from holdfast.neighbours.node_secret import NodeSecret
+    from holdfast.transport import Transport
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -44,29 +43,30 @@ GREETING_SECONDS = 4.0
 """So long a process may take to answer a greeting, or to send one."""
 
 LINKS = 512
-"""So many others may be linked to this process at once."""
-
-LINE_BYTES = 64 << 20
-"""An event is at most 12 MiB long, and its text is sent beside it."""
+"""So many links others may have to this process at once; to a node, ten times as many."""
 
 LIMITS = PeerLimits(linger=0.1, end_grace=0.1, flush=0.2)
 
 
 def is_available() -> bool:
-    """Return whether processes on this system can be linked."""
+    """Return whether processes on one machine can be linked on this system."""
     return sys.platform != "win32"
 
 
 class _Greeting(msgspec.Struct):
     version: int
-    nonce: str = ""
-    proof: str = ""
 
 
-class SocketNeighbours:
-    """The other processes on a store, over sockets; `address` is our own."""
+class PeerNeighbours:
+    """The other processes on a store."""
 
-    def __init__(self, address: str, *, secret: bytes | None = None) -> None:
+    def __init__(self, address: str = "", *, secret: NodeSecret | None = None, name: str = "") -> None:
+        """Be reached at `address`: ``unix:PATH``, or the URL of a node, whose HTTP server then calls `serve`.
+
+        Without an address nobody reaches this process, and it reaches others. Nodes are reached with their `secret`.
+        """
+        self.name: str = name
+        """What people call this process; empty where the name of its client says more."""
         self._address = address
         self._secret = secret
         self._listening: socket.socket | None = None
@@ -77,6 +77,8 @@ class SocketNeighbours:
     async def listen(self, accept: Callable[[Link], LinkUser]) -> None:
         """Let others reach this process. Where that cannot be it is logged: then sessions are taken over instead."""
         self._accept = accept
+        if not self._address.startswith(sockets.UNIX):
+            return
         try:
             self._listening = sockets.listen(self._address)
         except OSError as e:
@@ -92,36 +94,38 @@ class SocketNeighbours:
             return
         try:
             sockets.check_other_end(connected)
-            if len(self._accepted) >= LINKS:
+            if not self.has_room:
                 raise PermissionError("too many are linked already")
         except OSError as e:
             log.warning("A process was not let in: %s", e)
             connected.close()
             return
-        link = PeerLink(connected)
-        self._accepted.add(link)
-        self._run(self._welcome(link))
+        self._run(self.serve(sockets.as_transport(connected)))
 
-    async def _welcome(self, link: PeerLink) -> None:
-        """Serve a link from its greeting to its end."""
-        assert self._accept is not None
-        accept, ours = self._accept, secrets.token_hex(16)
+    @property
+    def has_room(self) -> bool:
+        """Whether another link may be opened to this process."""
+        return len(self._accepted) < (LINKS if self._listening is not None else 10 * LINKS)
+
+    async def serve(self, transport: Transport) -> None:
+        """Serve a link that another process has opened, from its greeting to its end."""
+        accept = self._accept
+        if accept is None:
+            await transport.close(0)
+            return
+        link = PeerLink(transport)
         greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def greet(greeting: _Greeting) -> _Greeting:
             if greeting.version != VERSION:
                 raise InvalidRequest("This process has another version of Holdfast; end one of them and try again")
-            if self._secret is None or hmac.compare_digest(greeting.proof, self._prove("client", ours, greeting.nonce)):
-                if not greeted.done():
-                    greeted.set_result(None)
-                    link.use(accept(link))
-                return _Greeting(VERSION, ours, self._prove("server", ours, greeting.nonce))
-            if greeting.proof:
-                link.close()
-                raise InvalidRequest("The secret is not the same")
-            return _Greeting(VERSION, ours)
+            if not greeted.done():
+                greeted.set_result(None)
+                link.use(accept(link))
+            return _Greeting(VERSION)
 
         link.greet_with(greet)
+        self._accepted.add(link)
         running = self._run(link.run())
         try:
             async with asyncio.timeout(GREETING_SECONDS):
@@ -135,11 +139,11 @@ class SocketNeighbours:
 
     async def reach(self, address: str, user: Callable[[Link], LinkUser]) -> Link:
         """Open a link to a process; raise `NeighbourLost` where it cannot be reached, or does not answer."""
-        link = PeerLink(await sockets.connect(address))
+        link = PeerLink(await self._connect(address))
         self._run(link.run())
         try:
             async with asyncio.timeout(GREETING_SECONDS):
-                await self._greet(link)
+                await link.request("hello", _Greeting(VERSION))
         except (TimeoutError, RemoteError, ConnectionLost, msgspec.DecodeError) as e:
             link.close()
             says = e.message if isinstance(e, RemoteError) else "it does not answer"
@@ -150,20 +154,12 @@ class SocketNeighbours:
         link.use(user(link))
         return link
 
-    async def _greet(self, link: PeerLink) -> None:
-        mine = secrets.token_hex(16)
-        answer = msgspec.json.decode(await link.request("hello", _Greeting(VERSION, mine)), type=_Greeting)
-        if self._secret is None:
-            return
-        proof = self._prove("client", answer.nonce, mine)
-        proven = msgspec.json.decode(await link.request("hello", _Greeting(VERSION, mine, proof)), type=_Greeting)
-        if not hmac.compare_digest(proven.proof, self._prove("server", answer.nonce, mine)):
-            raise NeighbourLost("it does not know the secret")
+    async def _connect(self, address: str) -> Transport:
+        if address.startswith(sockets.UNIX):
+            return sockets.as_transport(await sockets.connect(address))
+        from holdfast.neighbours import node_links  # noqa: PLC0415  (not everybody has a network)
 
-    def _prove(self, who: str, server_nonce: str, client_nonce: str) -> str:
-        if self._secret is None:
-            return ""
-        return hmac.new(self._secret, f"{who}:{server_nonce}:{client_nonce}".encode(), "sha256").hexdigest()
+        return await node_links.connect(address, self._secret)
 
     async def do(self, address: str, operation: Operation) -> None:
         """Have a process do something with a session; raise what it raised, or `NeighbourLost`."""
@@ -201,6 +197,7 @@ class SocketNeighbours:
 
     async def close(self, farewell: str = "") -> None:
         """Be reached no more; tell all who are linked the name of the client that leaves, and hang up."""
+        self._accept = None
         if self._listening is not None:
             asyncio.get_running_loop().remove_reader(self._listening.fileno())
             sockets.stop_listening(self._listening, self._address)
@@ -220,13 +217,11 @@ class SocketNeighbours:
 
 
 class PeerLink:
-    """A link: a peer on a socket."""
+    """A link: a peer on a transport."""
 
-    def __init__(self, connected: socket.socket) -> None:
-        fd = connected.detach()
+    def __init__(self, transport: Transport) -> None:
         routes = Routes(fallback=self._request)
         routes.notification_fallback = self._notification
-        transport = PipeTransport(fd, os.dup(fd), limit=LINE_BYTES)
         self._peer = Peer(transport, routes, limits=LIMITS)
         self._peer.on_lost = self._lost
         self._user: LinkUser | None = None

@@ -1,8 +1,8 @@
-"""Unix and TCP sockets: where they are, that nobody but the user can connect, and what is left of dead processes.
+"""Unix sockets: where they are, that nobody but the user can connect, and what is left of dead processes.
 
-An address is ``unix:PATH`` or ``tcp:HOST:PORT``. The directory of a Unix socket can be entered by the user alone, and
-both ends look at whose process is at the other. A path that is too long for the system is replaced by one in a
-directory of the user's below ``/tmp``, whose name every process works out in the same way.
+An address is ``unix:PATH``. The directory of a socket can be entered by the user alone, and both ends look at whose
+process is at the other. A path that is too long for the system is replaced by one in a directory of the user's below
+``/tmp``, whose name every process works out in the same way.
 
 There are no such sockets in Python on Windows; see `is_available`.
 """
@@ -21,10 +21,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import NeighbourLost
+from holdfast.transport.descriptors import PipeTransport
 
-UNIX, TCP = "unix:", "tcp:"
+UNIX = "unix:"
 
 BACKLOG = 128
+
+LINE_BYTES = 64 << 20
+"""An event is at most 12 MiB long, and its text is sent beside it."""
 
 CONNECT_SECONDS = 3.0
 """So long it may take until a process accepts."""
@@ -39,21 +43,17 @@ _LOCAL_PEERCRED = 1
 
 def listen(address: str) -> socket.socket:
     """Listen at an address; raise `OSError` where that cannot be."""
-    if address.startswith(TCP):
-        host, port = _host_and_port(address)
-        listening = socket.create_server((host, port), backlog=BACKLOG)
-    else:
-        path = _path(address)
-        _make_private_directory(path.parent)
-        listening = socket.socket(_AF_UNIX, socket.SOCK_STREAM)
-        try:
-            path.unlink(missing_ok=True)
-            listening.bind(str(path))
-            path.chmod(0o600)
-            listening.listen(BACKLOG)
-        except BaseException:
-            listening.close()
-            raise
+    path = _path(address)
+    _make_private_directory(path.parent)
+    listening = socket.socket(_AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)
+        listening.bind(str(path))
+        path.chmod(0o600)
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
     listening.settimeout(0.0)
     return listening
 
@@ -61,25 +61,31 @@ def listen(address: str) -> socket.socket:
 def stop_listening(listening: socket.socket, address: str) -> None:
     """Close a socket and remove its name."""
     listening.close()
-    if address.startswith(UNIX):
-        with suppress(OSError):
-            _path(address).unlink()
+    with suppress(OSError):
+        _path(address).unlink()
+
+
+def as_transport(connected: socket.socket) -> PipeTransport:
+    """Return what carries lines over a socket."""
+    fd = connected.detach()
+    return PipeTransport(fd, os.dup(fd), limit=LINE_BYTES)
 
 
 async def connect(address: str) -> socket.socket:
     """Connect to an address; raise `NeighbourLost` where nobody listens there, or not we are at the other end."""
     deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
     while True:
-        connecting = socket.socket(socket.AF_INET if address.startswith(TCP) else _AF_UNIX, socket.SOCK_STREAM)
+        connecting = socket.socket(_AF_UNIX, socket.SOCK_STREAM)
         try:
-            await _connect(connecting, address, deadline)
+            connecting.settimeout(0.0)
+            connecting.connect(str(_path(address)))  # it is there at once, or cannot be
             check_other_end(connecting)
         except BlockingIOError:  # more are waiting than the system lets wait
             connecting.close()
             if asyncio.get_running_loop().time() > deadline:
                 raise NeighbourLost("it does not accept connections") from None
             await asyncio.sleep(0.02)
-        except (OSError, TimeoutError) as e:
+        except OSError as e:
             connecting.close()
             _remove_dead(address, e)
             raise NeighbourLost(f"it cannot be reached ({e.strerror or 'no answer'})") from None
@@ -90,20 +96,8 @@ async def connect(address: str) -> socket.socket:
             return connecting
 
 
-async def _connect(connecting: socket.socket, address: str, deadline: float) -> None:
-    connecting.settimeout(0.0)
-    if address.startswith(UNIX):
-        connecting.connect(str(_path(address)))  # it is there at once, or cannot be
-        return
-    async with asyncio.timeout_at(deadline):
-        await asyncio.get_running_loop().sock_connect(connecting, _host_and_port(address))
-    connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
 def check_other_end(connected: socket.socket) -> None:
     """Raise `PermissionError` where the process at the other end of a Unix socket is another user's."""
-    if connected.family != _AF_UNIX:
-        return
     user = _user_at(connected)
     if user is not None and user not in (_own_user(), 0):
         raise PermissionError(errno.EPERM, "it belongs to another user")
@@ -131,7 +125,7 @@ def _make_private_directory(path: Path) -> None:
 
 def _remove_dead(address: str, error: OSError) -> None:
     """Remove a socket that nobody listens at: its process died."""
-    if error.errno == errno.ECONNREFUSED and address.startswith(UNIX):
+    if error.errno == errno.ECONNREFUSED:
         with suppress(OSError):
             _path(address).unlink()
 
@@ -165,8 +159,3 @@ def _path(address: str) -> Path:
 
 def _own_user() -> int:
     return 0 if sys.platform == "win32" else os.geteuid()
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.removeprefix(TCP).rpartition(":")
-    return host.strip("[]"), int(port)

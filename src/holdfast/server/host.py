@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from holdfast.server.repeats import Repeats
 
 if TYPE_CHECKING:
     from holdfast.engine import AgentPort, Engine, EngineLimits
+    from holdfast.neighbours import NodeSecret, PeerNeighbours
 
 ProtocolChoice: TypeAlias = Literal["1", "2", "auto"]
+
+
+class NodeAddress(NamedTuple):
+    """Where the other nodes on a store for many machines reach this one, and what all of them know."""
+
+    url: str
+    """The address of its HTTP server, as ``http://10.0.0.7:8180``."""
+    secret: NodeSecret
+
+    @property
+    def name(self) -> str:
+        """What people call the node."""
+        return f"node {self.url}"
 
 
 class Host:
@@ -29,11 +43,12 @@ class Host:
         limits: EngineLimits | None = None,
         shares: bool = True,
         in_chain: bool = False,
+        node: NodeAddress | None = None,
     ) -> None:
         """Prepare to serve an agent.
 
         Where it `shares`, other processes on the store can follow the sessions that are open here, and their sessions
-        can be followed here.
+        can be followed here. On a store for many machines that needs a `node`: where they reach this one.
         """
         self.port = port
         self.in_chain = in_chain
@@ -42,6 +57,9 @@ class Host:
         self._store = store
         self._limits = limits
         self._shares = shares
+        self.node = node
+        self.neighbours: PeerNeighbours | None = None
+        """The other processes on the store, once the engine is there."""
         self.client_name: str | None = None
         """What people call the client that connected last."""
         self.process: str = os.urandom(8).hex()
@@ -69,28 +87,30 @@ class Host:
         from holdfast.engine import Engine  # noqa: PLC0415
         from holdfast.store import open_store  # noqa: PLC0415
 
-        store = await open_store(self._store)
+        store = await open_store(self._store, node_url=None if self.node is None else self.node.url)
         address = store.address if self._shares else None
-        if address is not None and not address.startswith(("unix:", "tcp:")):
-            address = None  # where it is reached by others than neighbours
         limits = self._limits
         if address is not None:
             limits = _resumable(limits)
         engine = Engine(store, self.port, limits=limits)
-        if self.client_name is not None:
-            engine.introduce(self.client_name)
+        if (name := self.client_name if self.node is None else self.node.name) is not None:
+            engine.introduce(name)
         if address is not None:
-            from holdfast.neighbours import SocketNeighbours, is_available  # noqa: PLC0415
+            from holdfast.neighbours import PeerNeighbours, is_available  # noqa: PLC0415
 
-            if is_available():
-                await engine.join(SocketNeighbours(address))
+            if self.node is not None:
+                self.neighbours = PeerNeighbours(address, secret=self.node.secret, name=self.node.name)
+            elif is_available():
+                self.neighbours = PeerNeighbours(address)
+            if self.neighbours is not None:
+                await engine.join(self.neighbours)
         return engine
 
     def introduce(self, name: str | None) -> None:
         """Note what people call the client that has connected; other processes on the store say it in messages."""
         if name:
             self.client_name = name
-            if self._engine is not None:
+            if self._engine is not None and self.node is None:
                 self._engine.introduce(name)
 
     async def drain(self, grace: float) -> None:

@@ -77,22 +77,27 @@ def shown_address(address: str) -> str:
     return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1@", re.sub(r"([?&]password=)[^&]*", r"\1…", address))
 
 
-async def open_store(address: str | None = None) -> SessionStore:
-    """Open the store at an address, or make it where there is none. One in memory is gone when it is closed."""
+async def open_store(address: str | None = None, *, node_url: str | None = None) -> SessionStore:
+    """Open the store at an address, or make it where there is none. One in memory is gone when it is closed.
+
+    `node_url` is where other nodes on a PostgreSQL database reach this one; raise `UsageError` for another store.
+    """
     address = address or default_address()
     if is_postgres(address):
-        return await _open_postgres(address)
+        return await _open_postgres(address, node_url)
+    if node_url is not None:
+        raise UsageError("A node's address is for sessions in PostgreSQL; on one machine nothing has to be set up")
     file = file_of(address)
     from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415  (whoever never stores never loads it)
 
     return await SqliteStore.open(MEMORY if file is None else str(file))
 
 
-async def _open_postgres(address: str) -> SessionStore:
+async def _open_postgres(address: str, node_url: str | None) -> SessionStore:
     try:
         from holdfast.store.postgres import PostgresStore  # noqa: PLC0415
     except ModuleNotFoundError as e:
         if e.name != "asyncpg":
             raise
         raise UsageError("For PostgreSQL install what speaks to it: pip install 'holdfast[postgres]'") from None
-    return await PostgresStore.open(address)
+    return await PostgresStore.open(address, node_url=node_url)

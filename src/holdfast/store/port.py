@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.model import SessionInfo, SessionState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from holdfast.format import Line
     from holdfast.model import ArchiveFilter, Page, Scope
@@ -215,6 +215,13 @@ class Store(Protocol):
 
     def introduce(self, name: str) -> None:
         """Tell the others on this store who works here: the name of a client, for messages to people."""
+        ...
+
+    def when_fenced(self, call: Callable[[], None]) -> None:
+        """Call this whenever none of the claims of this process holds any more, as when its node's lease was over.
+
+        A store on which each claim is lost by itself never does.
+        """
         ...
 
     async def claim(self, session: str, *, take_over: bool = True) -> Claimed:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import ConnectionRefused, UsageError
 from holdfast.transport.lines import MAX_LINE_BYTES
-from holdfast.transport.websocket import PING_SECONDS, WebSocketTransport
+from holdfast.transport.websocket import PING_SECONDS, PONG_SECONDS, WebSocketTransport
 
 if TYPE_CHECKING:
     import ssl
@@ -30,6 +30,7 @@ async def connect_websocket(
     limit: int = MAX_LINE_BYTES,
     tls: ssl.SSLContext | None = None,
     ping: float | None = PING_SECONDS,
+    pong: float = PONG_SECONDS,
 ) -> WebSocketTransport:
     """Connect to ``ws://`` or ``wss://`` (``http://`` and ``https://`` mean the same).
 
@@ -52,24 +53,24 @@ async def connect_websocket(
     if any("\r" in value or "\n" in value for value in (target, *asked.values())):
         raise UsageError("a header must not hold a line break")
     request = f"GET {target} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in asked.items()) + "\r\n"
-    loop = asyncio.get_running_loop()
+    handshake = _Handshake(request.encode(), key, limit, (ping, pong))
     try:
-        _, protocol = await loop.create_connection(
-            lambda: _Handshake(request.encode(), key, limit, ping), parts.hostname, port, ssl=tls if secure else None
+        await asyncio.get_running_loop().create_connection(
+            lambda: handshake, parts.hostname, port, ssl=tls if secure else None
         )
     except OSError as e:
         raise ConnectionRefused(f"{host} cannot be reached: {e.strerror or e}") from None
-    return await protocol.shake_hands()
+    return await handshake.shake_hands()
 
 
 class _Handshake(asyncio.Protocol):
     """Sends the request and reads the answer; then passes everything on to the transport it made."""
 
-    def __init__(self, request: bytes, key: bytes, limit: int, ping: float | None) -> None:
+    def __init__(self, request: bytes, key: bytes, limit: int, signs: tuple[float | None, float]) -> None:
         self._request = request
         self._accept = base64.b64encode(hashlib.sha1(key + _GUID, usedforsecurity=False).digest())
         self._limit = limit
-        self._ping = ping
+        self._ping, self._pong = signs
         self._answer = bytearray()
         self._stream: asyncio.Transport | None = None
         self._websocket: WebSocketTransport | None = None
@@ -102,12 +103,14 @@ class _Handshake(asyncio.Protocol):
         head, rest = bytes(self._answer[:end]), bytes(self._answer[end + 4 :])
         status, fields = _parsed(head)
         if status != 101:
-            self._refused(status, rest)
+            self._refused(status, fields, rest)
         elif fields.get("sec-websocket-accept", "").encode() != self._accept:
             self._fail("the server does not speak WebSocket")
         elif not self._done.done():
             assert self._stream is not None
-            self._websocket = WebSocketTransport(self._stream, client=True, limit=self._limit, ping=self._ping)
+            self._websocket = WebSocketTransport(
+                self._stream, client=True, limit=self._limit, ping=self._ping, pong=self._pong
+            )
             self._websocket.headers = fields
             self._done.set_result(self._websocket)
             if rest:
@@ -123,13 +126,13 @@ class _Handshake(asyncio.Protocol):
         if self._websocket is not None:
             self._websocket.resume_writing()
 
-    def _refused(self, status: int, body: bytes) -> None:
+    def _refused(self, status: int, fields: dict[str, str], body: bytes) -> None:
         said = body.decode(errors="replace").strip()[:500]
-        self._fail(f"the server answered {status}" + (f": {said}" if said else ""), status)
+        self._fail(f"the server answered {status}" + (f": {said}" if said else ""), status, fields)
 
-    def _fail(self, reason: str, status: int | None = None) -> None:
+    def _fail(self, reason: str, status: int | None = None, fields: dict[str, str] | None = None) -> None:
         if not self._done.done():
-            self._done.set_exception(ConnectionRefused(reason, status))
+            self._done.set_exception(ConnectionRefused(reason, status, fields))
 
 
 def _parsed(head: bytes) -> tuple[int, dict[str, str]]:

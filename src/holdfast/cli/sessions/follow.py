@@ -10,11 +10,12 @@ import click
 
 from holdfast.chat.paint import Painter, needs_blank_line
 from holdfast.cli import output
+from holdfast.cli.node_options import node_secret
 from holdfast.cli.store_arguments import find_session, on_store, session_argument
 from holdfast.engine.relay.follower import FollowedSession
 from holdfast.errors import HoldfastError, NeighbourLost, PositionLost, UsageError
 from holdfast.model import LOCAL, ClientInfo, Scope
-from holdfast.neighbours import SocketNeighbours, is_available
+from holdfast.neighbours import PeerNeighbours, is_available
 from holdfast.store.entries import read_entries
 from holdfast.view.blocks import Note
 from holdfast.view.live import LiveView
@@ -72,7 +73,7 @@ class Following:
         self._store = store
         self._info = info
         self._watcher = watcher
-        self._neighbours = SocketNeighbours("")
+        self._neighbours = PeerNeighbours(secret=node_secret())
         self._lost = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._since: Position | None = None

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from holdfast.neighbours import NodeSecret
     from holdfast.store import SessionStore
 
 _STATES = {"running": "running in", "requires_action": "waits for an answer in"}
@@ -31,24 +32,28 @@ async def find_open(store: SessionStore) -> dict[str, OpenElsewhere]:
     owners = await store.owners()
     opened = {session: OpenElsewhere(owner.name) for session, owner in owners.items()}
     addresses = {owner.address for owner in owners.values() if owner.address is not None}
-    for name, found in zip(addresses, await asyncio.gather(*map(_ask, addresses)), strict=True):
+    if not addresses:
+        return opened
+    from holdfast.cli.node_options import node_secret  # noqa: PLC0415
+
+    secret = node_secret()
+    answers = await asyncio.gather(*(_ask(address, secret) for address in addresses))
+    for name, found in zip(addresses, answers, strict=True):
         for session, status in found.items():
             if session in opened and owners[session].address == name:
                 opened[session] = opened[session]._replace(activity=status[0], clients=status[1])
     return opened
 
 
-async def _ask(address: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+async def _ask(address: str, secret: NodeSecret | None) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Ask a program what its sessions are doing."""
     import msgspec  # noqa: PLC0415
 
     from holdfast.engine.relay.messages import Status  # noqa: PLC0415
     from holdfast.errors import HoldfastError  # noqa: PLC0415
-    from holdfast.neighbours import SocketNeighbours, is_available  # noqa: PLC0415
+    from holdfast.neighbours import PeerNeighbours  # noqa: PLC0415
 
-    if not is_available() or not address.startswith(("unix:", "tcp:")):
-        return {}
-    neighbours = SocketNeighbours("")
+    neighbours = PeerNeighbours(secret=secret)
     try:
         answer = await neighbours.ask(address, "status", None)
         found = msgspec.json.decode(answer, type=list[Status])

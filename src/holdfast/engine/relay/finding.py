@@ -62,7 +62,7 @@ class SessionFinder:
                 try:
                     followed = await self._follow(session_id, scope, client, elsewhere)
                 except NeighbourLost as lost:
-                    if attempt == ATTEMPTS or lost.hangs:
+                    if attempt == ATTEMPTS or lost.hangs or elsewhere.address is None:
                         return await self._take_over(session_id, scope, client, elsewhere, lost)
                     await asyncio.sleep(PAUSE * attempt)
                 else:
@@ -85,7 +85,7 @@ class SessionFinder:
                 neighbours=self._neighbours, on_lost=self._find_again, start=self._registry.start,
             )  # fmt: skip
         followed.owner = elsewhere.owner
-        if not await followed.open(elsewhere.address):
+        if not await followed.open(elsewhere.address, elsewhere.epoch):
             return None
         self._followed[session_id, client] = followed
         return followed
@@ -98,7 +98,8 @@ class SessionFinder:
             return await self._registry.open(session_id, scope, client)
         except SessionBusy:
             raise SessionBusy(
-                f"A turn of this session is running in {elsewhere.owner}, which does not answer. Wait, or end it there"
+                f"A turn of this session is running in {elsewhere.owner}, which does not answer"
+                f"{_because(lost)}. Wait, or end it there"
             ) from None
 
     async def do(self, elsewhere: SessionElsewhere, operation: Operation, client: SessionClient | None) -> None:
@@ -130,10 +131,10 @@ class SessionFinder:
 
     def follow_on(self, session: LiveSession, reason: str) -> None:
         """Let the clients of a session that was taken over be served by its new owner (P4)."""
-        scope = session.scope
+        scope, activity = session.scope, "idle" if session.turn is None else "running"
         for attachment in session.attachments:
             if not attachment.client.is_remote:
-                search = _Search(session.id, scope, attachment.client, attachment.position, "idle", None)
+                search = _Search(session.id, scope, attachment.client, attachment.position, activity, None)
                 session.detach(attachment)
                 self._registry.start(self._search(search, reason))
 
@@ -186,7 +187,7 @@ class SessionFinder:
     def _go_on(self, search: _Search, found: Found, attachment: OpenAttachment, reason: str) -> None:
         """Show the client what it missed, and tell it how things are now."""
         followed, client = search.followed, search.client
-        has_moved = isinstance(found, LiveSession) or found.has_moved
+        has_moved = followed is None or isinstance(found, LiveSession) or found.has_moved
         client.moved(attachment)
         if has_moved:
             where = "here" if isinstance(found, LiveSession) else f"in {found.owner_name}"
@@ -198,6 +199,8 @@ class SessionFinder:
         attachment.follow()
         if search.activity != "idle" and found.activity == "idle":
             client.show([event_from(_idle(reason if has_moved else None))])
+        elif search.activity == "idle" and found.activity != "idle":
+            client.show([event_from(found.current_state())])  # that it runs was said once, and is not stored
         if followed is not None and isinstance(found, LiveSession):
             followed.interrupt_turns(f"{reason}; the turn was interrupted")
         elif isinstance(found, FollowedSession):
@@ -233,6 +236,12 @@ class _Search:
         self.since = since
         self.activity = activity
         self.followed = followed
+
+
+def _because(lost: NeighbourLost) -> str:
+    """Return why somebody was not reached, where that says more than that it was not."""
+    says = str(lost)
+    return "" if says.startswith("it does not answer") else f" ({says})"
 
 
 def _idle(failure: str | None) -> Update:

@@ -106,8 +106,8 @@ class FollowedSession:
 
     # Opening
 
-    async def open(self, address: str) -> bool:
-        """Open the session at its owner; return False where that one has given it up instead.
+    async def open(self, address: str, epoch: int | None = None) -> bool:
+        """Open the session at its owner, whose claim has an `epoch`; return False where it was given up instead.
 
         Raise `NeighbourLost` where the owner cannot be reached, or is none.
         """
@@ -116,7 +116,7 @@ class FollowedSession:
             self.has_moved = self._address not in ("", address)
             self._link = await self._neighbours.reach(address, lambda link: _FollowerLink(self, link))
             self._address = address
-        wanted = Open(self.id, self.scope.principal, self.scope.agent, self._setup(), is_guest=self._is_guest)
+        wanted = Open(self.id, self.scope.principal, self.scope.agent, self._setup(), epoch, is_guest=self._is_guest)
         try:
             opened = msgspec.json.decode(await self.ask("open", wanted), type=Opened)
         except BaseException:

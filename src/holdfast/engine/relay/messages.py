@@ -97,13 +97,15 @@ class Setup(msgspec.Struct, frozen=True):
     meta: Update | None = None
 
 
-class Open(msgspec.Struct, frozen=True):
+class Open(msgspec.Struct, frozen=True, omit_defaults=True):
     """Opens a session for a client."""
 
     session: str
     principal: str
     agent: str | None
     client: Setup
+    epoch: int | None = None
+    """That of the owner's claim, as the store has it: an owner with another one is none."""
     is_guest: bool = False
     """Whether it only watches: it brings no roots and no servers, and the session is not given up to it."""
 

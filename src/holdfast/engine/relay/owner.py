@@ -140,6 +140,8 @@ class OwnerLink:
         scope = Scope(params.principal, params.agent)
         async with self._registry.lock(params.session):
             session = self._own(params.session, scope)
+            if params.epoch is not None and params.epoch != session.journal.claim.epoch:
+                raise NotHere("This process is not the owner of the session any more, or not yet")
             if not params.is_guest and not session.in_use and session.idle_seconds > SETTLED:
                 await self._registry.retire(session)
                 return Opened(yielded=True)
@@ -163,6 +165,8 @@ class OwnerLink:
             raise NotHere("This session is not open here any more") from None
 
     def _owner_name(self, session: LiveSession) -> str:
+        if name := self._service.neighbours.name:
+            return name
         names = [name_of(other.client.info) for other in session.attachments if not other.client.is_remote]
         return next(iter(names), "")
 

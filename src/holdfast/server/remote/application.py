@@ -6,6 +6,7 @@ Rules, then code:
 - ``/acp`` takes WebSockets (H1), POST, GET and DELETE (H2).
 - ``/healthz``, ``/readyz`` and ``/metrics`` tell how it is (H8).
 - ``/link/…`` signs in a browser, once.
+- ``/holdfast/node`` is for the other nodes on a PostgreSQL store, if this is one.
 - ``/share/…`` goes to the application for shared sessions, if there is one: whoever has such a link need not sign in.
 - All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks,
   and ``scope["holdfast.access"]`` what they may use of this machine.
@@ -30,6 +31,7 @@ from holdfast.server.remote.event_streams import serve_events
 from holdfast.server.remote.kept_connections import KeptConnections
 from holdfast.server.remote.limits import Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
+from holdfast.server.remote.node_entrance import NodeEntrance
 from holdfast.server.remote.requests import Refusal, read_body, refuse, request_from, respond
 from holdfast.server.remote.sign_in import COOKIE, SignIn
 from holdfast.server.remote.workspaces import Workspaces
@@ -110,6 +112,7 @@ class RemoteServer:
         self._pages = pages
         self._shared = shared
         self._on_close = on_close
+        self._nodes = NodeEntrance(host)
 
     async def __aenter__(self) -> Self:
         return self
@@ -158,6 +161,9 @@ class RemoteServer:
     async def _answer(self, request: RemoteRequest, scope: Scope, receive: Receive, send: Send) -> None:
         if request.method in ("GET", "HEAD") and request.path in ("/healthz", "/readyz"):
             await self._health(request, send)
+            return
+        if request.path == self._nodes.path and self.host.node is not None:
+            await self._nodes.serve(request, _direct(scope), receive, send)
             return
         try:
             self.names.check(request)

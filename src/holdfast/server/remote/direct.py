@@ -79,6 +79,12 @@ class DirectWebSocketProtocol(WebSocketsSansIOProtocol):
             extensions = cast("dict[str, Any]", self.scope.get("extensions"))
             extensions[EXTENSION] = DirectWebSocket(self)
 
+    async def send(self, message: Any) -> None:
+        """Send; an answer that refuses a handshake completes it, or each would be logged as an error."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
+
     def data_received(self, data: bytes) -> None:
         """Give our own transport what it has to read."""
         if self.direct is None:

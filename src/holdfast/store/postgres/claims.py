@@ -49,7 +49,7 @@ class Claims:
         while True:
             row = await self.find(session)
             if not take_over and row["has_node"] and row["is_alive"] and row["node"] != self._nodes.current_id:
-                raise SessionElsewhere(row["node_name"], row["node_url"])
+                raise SessionElsewhere(called(row), row["node_url"], row["epoch"])
             await self.make_free(row)
             node = await self._nodes.get()
             taken = await self._database.first("take_session", node.id, row["n"], row["epoch"])
@@ -79,7 +79,7 @@ class Claims:
                 if held is not None and held.is_running:
                     raise SessionBusy("A turn of this session is running in this process")
             elif row["is_alive"]:
-                raise SessionBusy(f"A turn of this session is running in {row['node_name']}")
+                raise SessionBusy(f"A turn of this session is running in {called(row)}")
             else:
                 await self._database.fetch("fence_node", row["node"])
 
@@ -126,7 +126,7 @@ class Claims:
         if row is None:
             return SessionNotFound(session)
         here = row["node"] is None or row["node"] == self._nodes.current_id
-        where = "another process" if here or row["node_name"] is None else row["node_name"]
+        where = "another process" if here or row["node_name"] is None else called(row)
         return SessionMoved(f"This session was taken over by {where}; load it again to go on with it here")
 
     async def find(self, session: str) -> Any:
@@ -143,8 +143,13 @@ class Claims:
             raise SessionNotFound(session)
         unsealed = None
         if row["unsealed"]:
-            unsealed = UnsealedTurn(_lines(row), row["node_name"] if row["is_alive"] else None)
+            unsealed = UnsealedTurn(_lines(row), called(row) if row["is_alive"] else None)
         return Snapshot(record_of(row), unsealed)
+
+
+def called(row: Any) -> str:
+    """Return what people call a node: by its address where it has one, else by where its process runs."""
+    return row["node_name"] if row["node_url"] is None else f"node {row['node_url']}"
 
 
 def is_storable(text: str) -> bool:

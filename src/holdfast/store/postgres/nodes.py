@@ -80,12 +80,6 @@ class Nodes:
                 self._beating = asyncio.get_running_loop().create_task(self._beat(node), name="heartbeat")
             return node
 
-    async def set_url(self, url: str | None) -> None:
-        """Tell the other nodes where this one is reached."""
-        self.url = url
-        if (node := self.current) is not None:
-            await self._database.fetch("set_url", node.id, url)
-
     def fence(self, node: Node) -> None:
         """Take note that the row of a node is gone."""
         if not node.is_fenced:

@@ -37,9 +37,6 @@ SELECT session.id, node.name AS node_name, node.url AS node_url
 FROM holdfast.session JOIN holdfast.node ON node.id = session.node
 WHERE node.expires_at >= clock_timestamp();
 
--- name: set_url
-UPDATE holdfast.node SET url = $2 WHERE id = $1;
-
 -- name: fence_node
 DELETE FROM holdfast.node WHERE id = $1 AND expires_at < clock_timestamp();
 

@@ -16,7 +16,7 @@ from holdfast.store import cursors
 from holdfast.store.history_blocks import BlockReader
 from holdfast.store.port import Alias, Changes, Claim, Forked, Owner, PrivateEntry, SearchArea
 from holdfast.store.postgres import histories
-from holdfast.store.postgres.claims import Claims, Held, is_storable, kept_logs
+from holdfast.store.postgres.claims import Claims, Held, called, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
 from holdfast.store.postgres.flushing import Flushes
 from holdfast.store.postgres.nodes import LEASE, Nodes
@@ -34,7 +34,7 @@ from holdfast.store.postgres.rows import (
 from holdfast.store.postgres.segments import NewSegments
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from typing import Literal
 
     from holdfast.model import ArchiveFilter, Scope, SessionInfo
@@ -60,15 +60,17 @@ class PostgresStore:
         self._scopes: dict[tuple[str, str], int] = {}
         self._window: EventWindow | None = None
         self._key = b""
+        self._on_fenced: list[Callable[[], None]] = []
 
     @classmethod
-    async def open(cls, address: str, *, lease: float = LEASE) -> PostgresStore:
+    async def open(cls, address: str, *, lease: float = LEASE, node_url: str | None = None) -> PostgresStore:
         """Open the store in a database, or make one where there is none.
 
         Sessions of a node that has given no sign of life for `lease` seconds may be taken over; ``?lease=`` in the
-        address goes before it.
+        address goes before it. `node_url` is where other nodes reach this one.
         """
         store = cls(await Database.open(parse_address(address, lease)))
+        store._nodes.url = node_url
         try:
             store._key = await store._cursor_key()
         except BaseException:
@@ -78,6 +80,11 @@ class PostgresStore:
 
     def _node_fenced(self, node: Node) -> None:
         self._flushes.node_fenced(node)
+        for call in self._on_fenced:
+            call()
+
+    def when_fenced(self, call: Callable[[], None]) -> None:
+        self._on_fenced.append(call)
 
     # Sessions
 
@@ -119,7 +126,7 @@ class PostgresStore:
 
     async def owners(self) -> dict[str, Owner]:
         rows = await self._database.fetch("owners")
-        return {row["id"]: Owner(row["node_name"], row["node_url"]) for row in rows}
+        return {row["id"]: Owner(called(row), row["node_url"]) for row in rows}
 
     async def agents(self, principal: str) -> list[str]:
         if not is_storable(principal):

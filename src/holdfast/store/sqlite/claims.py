@@ -31,7 +31,8 @@ class Claims:
         db = transaction.db
         found = find_session(db, session)
         if not take_over and found.owner is not None and self._runs_elsewhere(found.owner):
-            raise SessionElsewhere(self._processes.describe(found.owner), self._processes.address_of(found.owner))
+            owner = self._processes.describe(found.owner)
+            raise SessionElsewhere(owner, self._processes.address_of(found.owner), found.epoch)
         row, log = self.take_log(transaction, found)
         record = row.record()
         broken = None if row.accepted is None else UnsealedTurn(self._lines(row, row.accepted, log))

@@ -257,14 +257,13 @@ class SqliteStore:
     def address(self) -> str | None:
         return self._processes.address_of(self._processes.me)
 
+    def when_fenced(self, call: Callable[[], None]) -> None: ...
+
     def introduce(self, name: str) -> None:
         self._processes.introduce(name)
 
     async def claim(self, session: str, *, take_over: bool = True) -> Claimed:
-        def work(transaction: Transaction) -> Claimed:
-            return self._claims.claim(transaction, session, take_over=take_over)
-
-        return await self._writer.write(session, work)
+        return await self._writer.write(session, lambda to: self._claims.claim(to, session, take_over=take_over))
 
     async def release(self, claim: Claim) -> None:
         await self._writer.write(claim.session, lambda transaction: self._claims.release(transaction, claim))

@@ -1,0 +1,250 @@
+"""One session, clients on several nodes: real servers on one real PostgreSQL, killed, stopped and restarted."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support import postgres
+from tests.support.acp import Refused, patiently
+from tests.support.nodes import SECRET, Node
+
+from holdfast.engine.relay.messages import NOT_HERE, Open, Setup
+from holdfast.errors import ConnectionRefused, NeighbourLost, RemoteError
+from holdfast.model import LOCAL, ClientInfo
+from holdfast.neighbours import NodeSecret, PeerNeighbours
+from holdfast.neighbours.node_links import PATH
+from holdfast.transport.websocket_client import connect_websocket
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from tests.support.acp import Client
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.requirement("F4", "P4")]
+
+
+@contextmanager
+def nodes(place: Path, *names: str, lease: float = 3.0) -> Generator[list[Node]]:
+    """Start nodes on one database."""
+    address = postgres.empty_database().partition("lease=")[0] + f"lease={lease:g}"
+    with ExitStack() as stack:
+        yield [stack.enter_context(Node(place, name, address)) for name in names]
+
+
+async def join(client: Client, session: str, place: Path) -> None:
+    if client.version == 1:
+        await client.load(session, str(place))
+    else:
+        await client.resume(session, str(place), replayFrom={"type": "start"})
+
+
+async def heard(client: Client, text: str) -> None:
+    await client.until(lambda: text in client.said())
+
+
+async def noticed(client: Client, text: str) -> None:
+    await client.until(lambda: any(text in it["title"] for it in client.updates("notice")))
+
+
+def numbers(count: int) -> str:
+    return "".join(f"{number} " for number in range(count))
+
+
+def performed(place: Path) -> list[str]:
+    return (place / "performed").read_text().splitlines()
+
+
+@pytest.mark.requirement("F3", "F5")
+@pytest.mark.parametrize("versions", [(1, 2, 1), (2, 1, 2)])
+async def test_clients_on_three_nodes_watch_prompt_answer_and_cancel_one_session(
+    versions: tuple[int, int, int], tmp_path: Path
+) -> None:
+    with nodes(tmp_path, "a", "b", "c") as (a, b, c):
+        reads: Any = {"fs": {"readTextFile": True, "writeTextFile": False}} if versions[1] == 1 else {}
+        async with a.client(versions[0]) as one, b.client(versions[1], **reads) as two, c.client(versions[2]) as three:
+            session = await one.new(str(tmp_path))
+            assert await one.prompt(session, "2") == "end_turn"
+            await join(two, session, tmp_path)
+            await join(three, session, tmp_path)
+            assert await two.prompt(session, "3") == "end_turn"
+            mine = three.begin_prompt(session, "4 ask")
+            questions = [await client.question() for client in (one, two, three)]
+            questions[1].select("allow_once")
+            await one.until(lambda: questions[0].withdrawn)
+            await three.until(lambda: questions[2].withdrawn)
+            await patiently(mine)
+            await heard(three, "yes")
+            stopped = one.begin_prompt(session, "5 wait")
+            await heard(two, "yes" + numbers(5))
+            two.tell("session/cancel", {"sessionId": session})
+            await patiently(stopped)
+            if versions[1] == 1:  # a turn works with what the client offers that prompted it, wherever that is
+                two.answers["fs/read_text_file"] = lambda _: {"content": "unsaved"}
+                assert await two.prompt(session, "1 read") == "end_turn"
+                await heard(one, "unsaved")
+            assert await three.prompt(session, "6") == "end_turn"
+            for client in (one, two, three):
+                await heard(client, numbers(6))
+            async with b.client(2) as late:
+                await join(late, session, tmp_path)
+                for client in (one, two, three):
+                    assert client.said() == late.said()
+            assert performed(tmp_path)[:4] == ["2", "3", "4 ask", "5 wait"]
+
+
+@pytest.mark.requirement("P1", "P3")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "ends"])
+async def test_an_owner_that_goes_in_mid_turn_is_succeeded_and_nothing_seen_is_lost(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    with nodes(tmp_path, "a", "b", "c") as (a, b, c):
+        async with a.client() as one, b.client(1) as two, c.client(2) as three:
+            session = await one.new(str(tmp_path))
+            await join(two, session, tmp_path)
+            await join(three, session, tmp_path)
+            mine = two.begin_prompt(session, "200 wait")
+            await heard(three, numbers(200))
+            a.signal(number)
+            with pytest.raises(Refused, match=f"node {a.base} has left"):
+                await patiently(mine)
+            await noticed(two, f"node {a.base} has left; the session goes on")
+            await noticed(three, f"node {a.base} has left; the session goes on")
+            await three.until(lambda: three.states()[-1] == "error")
+            assert await three.prompt(session, "3") == "end_turn"
+            assert await two.prompt(session, "2") == "end_turn"
+            await heard(three, numbers(200) + numbers(3) + numbers(2))
+            async with b.client() as late:
+                await join(late, session, tmp_path)
+                assert late.said() == two.said() == three.said()
+        assert performed(tmp_path) == ["200 wait", "3", "2"]
+
+
+@pytest.mark.requirement("P3")
+async def test_an_owner_that_is_stopped_past_its_lease_shows_nothing_more_and_follows_when_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    with nodes(tmp_path, "a", "b") as (a, b):
+        async with a.client(2) as one, a.client(1) as watching, b.client(1) as two:
+            session = await one.new(str(tmp_path))
+            await one.prompt(session, "1")
+            await join(watching, session, tmp_path)
+            await join(two, session, tmp_path)
+            one.begin_prompt(session, "20 wait")
+            await heard(two, numbers(20))
+            a.signal(signal.SIGSTOP)
+            try:
+                await noticed(two, f"node {a.base} has left; the session goes on here")
+                assert await two.prompt(session, "3") == "end_turn"
+            finally:
+                a.signal(signal.SIGCONT)
+            await one.until(lambda: one.states()[-1] == "error")
+            await heard(one, numbers(20) + numbers(3))
+            await noticed(watching, f"goes on in node {b.base}")
+            assert await watching.prompt(session, "4") == "end_turn"
+            await heard(two, numbers(3) + numbers(4))
+            for client in (one, watching):
+                await client.until(lambda client=client: client.said() == two.said())
+        assert performed(tmp_path) == ["1", "20 wait", "3", "4"]
+
+
+async def test_an_owner_that_cannot_be_reached_while_its_lease_holds_is_named(tmp_path: Path) -> None:
+    with nodes(tmp_path, "a", "b", lease=120.0) as (a, b):
+        async with a.client(2) as one, b.client(1) as two:
+            session = await one.new(str(tmp_path))
+            one.begin_prompt(session, "2 wait")
+            await heard(one, numbers(2))
+            a.signal(signal.SIGSTOP)
+            try:
+                with pytest.raises(Refused, match=f"running in node {a.base}, which does not answer"):
+                    await two.load(session, str(tmp_path))
+            finally:
+                a.signal(signal.SIGCONT)
+            await two.load(session, str(tmp_path))
+            assert two.said() == numbers(2)
+
+
+@pytest.mark.requirement("P12")
+async def test_whoever_does_not_know_the_secret_gets_no_link_and_no_session_of_a_running_turn(tmp_path: Path) -> None:
+    with nodes(tmp_path, "a", lease=120.0) as (a,), Node(tmp_path, "b", a.store, "another secret, just as long") as b:
+        async with a.client(2) as one, b.client(1) as two:
+            session = await one.new(str(tmp_path))
+            one.begin_prompt(session, "2 wait")
+            await heard(one, numbers(2))
+            with pytest.raises(Refused, match=f"running in node {a.base}, .*it has another secret"):
+                await two.load(session, str(tmp_path))
+            with pytest.raises(NeighbourLost, match="it has another secret"):
+                await Linked(a, "guessed, and just as wrong").request("status", None)
+            headers: dict[str, str]
+            for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Holdfast-Node challenge=0"}):
+                with pytest.raises(ConnectionRefused, match="401"):
+                    await connect_websocket(a.base + PATH, headers=headers)
+            with pytest.raises(ConnectionRefused, match="404"):
+                await connect_websocket(a.base + PATH, headers={"Origin": a.base})
+
+
+@pytest.mark.requirement("P12")
+async def test_a_proof_is_good_for_one_link(tmp_path: Path) -> None:
+    with nodes(tmp_path, "a") as (a,):
+        async with a.client() as client:
+            await client.new(str(tmp_path))
+            with pytest.raises(ConnectionRefused) as refused:
+                await connect_websocket(a.base + PATH)
+            proof = NodeSecret(SECRET.encode()).answer(refused.value.headers["www-authenticate"])
+            headers = {"Authorization": proof.authorization}
+            let_in = await connect_websocket(a.base + PATH, headers=headers)
+            assert let_in.headers["holdfast-node-proof"] == proof.expected
+            with pytest.raises(ConnectionRefused, match="401"):
+                await connect_websocket(a.base + PATH, headers=headers)
+            await let_in.close(0)
+
+
+async def test_an_owner_is_asked_by_the_epoch_of_its_claim_and_refuses_another(tmp_path: Path) -> None:
+    with nodes(tmp_path, "a") as (a,):
+        async with a.client() as client:
+            session = await client.new(str(tmp_path))
+            await client.prompt(session, "1")
+            setup = Setup(
+                "x", ClientInfo(protocol=2), (str(tmp_path),), [], None, frozenset(), frozenset(), False, LOCAL, session
+            )
+            link = Linked(a, SECRET)
+            try:
+                for epoch in (0, 2):
+                    with pytest.raises(RemoteError) as refused:
+                        await link.request("open", Open(session, LOCAL, "shared", setup, epoch))
+                    assert refused.value.code == NOT_HERE
+                await link.request("open", Open(session, LOCAL, "shared", setup, 1))
+            finally:
+                await link.close()
+
+
+class Linked:
+    """A link to a node that is opened with its first request."""
+
+    def __init__(self, node: Node, secret: str) -> None:
+        self._address = node.base
+        self._neighbours = PeerNeighbours(secret=NodeSecret(secret.encode()))
+        self._link: Any = None
+
+    async def request(self, method: str, params: object) -> object:
+        if self._link is None:
+            self._link = await self._neighbours.reach(self._address, lambda _: Nobody())
+        return await self._link.request(method, params)
+
+    async def close(self) -> None:
+        self._link.close()
+        await self._neighbours.close()
+
+
+class Nobody:
+    """Takes what comes over a link, and does nothing with it."""
+
+    async def requested(self, method: str, params: object) -> object:
+        raise NotImplementedError
+
+    async def notified(self, method: str, params: object) -> None: ...
+
+    def lost(self) -> None: ...
