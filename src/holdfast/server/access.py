@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidParams
-from holdfast.workspace.allowed import AllowedDirectories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from holdfast.model import Update
+    from holdfast.workspace.allowed import AllowedDirectories
 
 
 class Access:
@@ -27,7 +27,7 @@ class Access:
 
         `starts_programs` says whether MCP servers that are programs are started when a client names them.
         """
-        self._allowed = None if directories is None else AllowedDirectories(directories)
+        self._allowed = None if directories is None else _allowed(directories)
         self.starts_programs = starts_programs
 
     @property
@@ -60,6 +60,12 @@ def not_started(names: Sequence[str]) -> Update:
         "description": "This server starts no programs that its clients name. Use MCP servers over HTTP,"
         " or ask whoever runs it for a launcher, or for --mcp-programs.",
     }
+
+
+def _allowed(directories: Iterable[str]) -> AllowedDirectories:
+    from holdfast.workspace.allowed import AllowedDirectories  # noqa: PLC0415  (on stdio nothing is refused)
+
+    return AllowedDirectories(directories)
 
 
 def _is_program(server: Update) -> bool:
