@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 from itertools import count
 from queue import Queue
@@ -148,11 +149,18 @@ class Page:
         self.until(f"![...document.querySelectorAll({json.dumps(selector)})].some(found => found.checkVisibility())")
 
     def until(self, condition: str) -> None:
-        """Wait until an expression is true in the page."""
-        try:
-            self.call(["waitForFunction", condition, None, {"polling": 50}])
-        except BrowserError as e:
-            raise BrowserError(f"{condition} never came true: {e}\n{self.text('body')[-3000:]}") from None
+        """Wait until an expression is true in the page, whatever page it is by then."""
+        give_up = time.monotonic() + PATIENCE
+        said: object = None
+        while time.monotonic() < give_up:
+            try:
+                said = self.run(condition)
+            except BrowserError as e:  # it is just going somewhere else
+                said = e
+            if said and not isinstance(said, BrowserError):
+                return
+            time.sleep(0.05)
+        raise BrowserError(f"{condition} never came true ({said})\n{self.text('body')[-3000:]}")
 
     def text(self, selector: str) -> str:
         """Return what one can read there."""

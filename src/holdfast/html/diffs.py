@@ -45,7 +45,7 @@ class _Count:
 def draw_diff(patch: str, path: str = "") -> Html:
     """Return a unified patch; `path` heads it, with how many lines come and go."""
     count = _Count()
-    body = "".join(_groups(patch, count))
+    body = "".join(_groups(patch, count, is_named=bool(path)))
     name = escaped_line(path) or "Changes"
     sums = f'<span class="added">+{count.added}</span> <span class="removed">&minus;{count.removed}</span>'
     return Html(
@@ -54,8 +54,8 @@ def draw_diff(patch: str, path: str = "") -> Html:
     )
 
 
-def _groups(patch: str, count: _Count) -> Iterator[str]:
-    """Yield groups of lines: those that stay, and those that change together."""
+def _groups(patch: str, count: _Count, *, is_named: bool) -> Iterator[str]:
+    """Yield groups of lines: those that stay, and those that change together. Only one that `is_named` has one file."""
     removed: list[_Line] = []
     added: list[_Line] = []
     in_hunk = False
@@ -79,7 +79,8 @@ def _groups(patch: str, count: _Count) -> Iterator[str]:
             yield f'<div class="hunk">{escaped(hunk[0])}</div>'
         elif text.startswith("diff --git "):
             in_hunk = False
-            yield f'<div class="hunk">{escaped(text)}</div>'
+            if not is_named:
+                yield f'<div class="hunk">{escaped(text)}</div>'
         elif sign == " " or (in_hunk and not text):
             yield _same(count.line(" ", text[1:]))
         elif sign != "#":

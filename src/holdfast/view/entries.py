@@ -162,7 +162,7 @@ def _call(entry: Entry) -> Iterator[Part]:
         output = [_raw(members["rawOutput"])]
     if members.get("rawInput") is not None:
         yield Part("remark", "Input")
-        yield _raw(members["rawInput"])
+        yield from _input(members["rawInput"])
         if output:
             yield Part("remark", "Output")
     yield from output
@@ -265,6 +265,17 @@ def _exit(status: Any) -> str:
             return "running"
         case _:
             return "ended"
+
+
+def _input(value: Any) -> Iterator[Part]:
+    """Yield what a tool was given: a command as one would type it, whatever else as it is."""
+    match value:
+        case {"command": str(command), **rest}:
+            yield Part("code", command, "bash")
+            if rest:
+                yield _json(rest)
+        case _:
+            yield _raw(value)
 
 
 def _raw(value: Any) -> Part:

@@ -151,3 +151,13 @@ def test_the_style_is_small_and_loads_nothing() -> None:
 def test_nothing_that_draws_is_loaded_before_something_is_drawn() -> None:
     code = "import sys, holdfast.html; print([n for n in ('markdown_it', 'pygments') if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_command_is_shown_as_one_types_it() -> None:
+    call = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "c",
+        "rawInput": {"command": 'echo "a"\nls', "cwd": "/w"},
+    }
+    text = "".join(judged(drawn(call)).text)
+    assert 'echo "a"\nls' in text and '"cwd": "/w"' in text
