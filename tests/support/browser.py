@@ -113,6 +113,10 @@ class Page:
         """Call methods of Playwright's page, one on what the other returned."""
         return self._browser.ask(self._name, *calls)
 
+    def signed_in(self) -> Any:
+        """Return what makes another browser that of the same person: `browser.page(storageState=…)`."""
+        return self.call(["context"], ["storageState"])
+
     def beside(self) -> Page:
         """Open another page of the same person: the same cookies and storage."""
         return Page(self._browser, self._browser.ask("open", None, self._name))

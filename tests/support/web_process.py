@@ -95,3 +95,24 @@ class WebProcess:
                 self._process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+
+def new_session(page: Page, cwd: Path) -> None:
+    """Begin a session in the library."""
+    page.click("#new")
+    page.fill("#new-session input[name=cwd]", str(cwd))
+    page.click("#new-session button[type=submit]")
+    page.until("location.pathname.startsWith('/sessions/')")
+    is_ready(page)
+
+
+def is_ready(page: Page) -> None:
+    """Wait until the page of a session is connected."""
+    page.until("document.querySelector('hf-session')?.dataset.state && document.querySelector('#prompt')")
+
+
+def say(page: Page, text: str) -> None:
+    """Send a prompt."""
+    page.fill("#prompt", text)
+    page.press("Enter", "#prompt")
+    page.until("document.querySelector('#prompt').value === ''")
