@@ -32,6 +32,7 @@ def frame(placed: PlacedEntry) -> Markup:
         data_line=line,
         data_provisional=placed.is_provisional,
         data_fork=view.key or None,
+        data_source=placed.entry.text() if view.role == "user" else None,  # to be changed, as it was written
     )
 
 

@@ -198,7 +198,7 @@ export class Composer {
     if (!this.pending?.text) return;
     for (const [key] of entries) {
       const frame = this.entries.byKey.get(key);
-      const said = key.startsWith("user_message/") && frame?.querySelector(".prose, pre")?.textContent?.trim();
+      const said = key.startsWith("user_message/") && frame?.dataset.source?.trim();
       if (said && said === this.pending.text) {
         this.done(this.pending.text);
         this.pending = null;
@@ -243,7 +243,7 @@ export class Composer {
   /** @param {string} entry @param {HTMLElement} frame */
   edit(entry, frame) {
     this.editing = entry;
-    this.field.value = frame.querySelector(".prose, pre")?.textContent?.trim() ?? "";
+    this.field.value = frame.dataset.source ?? "";
     this.form.classList.add("editing");
     const note = make("p", { id: "editing", class: "about" }, "You change what you said: the session goes on in a fork. ");
     const cancel = make("button", { type: "button", class: "quiet" }, "Cancel");
