@@ -41,6 +41,8 @@ class FieldAgent:
     """What `holdfast sessions import --from` calls its own sessions."""
     asking_mode: str | None = None
     """The mode in which it asks before it changes a file, where that is not the one it starts in."""
+    command_v2: tuple[str, ...] = ()
+    """How it starts in version 2, where that is another command."""
 
     @property
     def version(self) -> str:
@@ -65,9 +67,9 @@ class FieldAgent:
         """Whether its program is there."""
         return (self.programs / self.command[0]).exists()
 
-    def start(self) -> list[str]:
-        """Return the command that starts it."""
-        program, *arguments = self.command
+    def start(self, version: int = 1) -> list[str]:
+        """Return the command that starts it in a protocol version."""
+        program, *arguments = self.command_v2 if version == 2 and self.command_v2 else self.command
         return [str(self.programs / program), *arguments]
 
     def environment(self, home: Path, model: str) -> dict[str, str]:

@@ -35,7 +35,7 @@ class Stage:
 
     def command(self, *options: str) -> list[str]:
         """Return the command that an editor would start."""
-        agent = self.agent.start()
+        agent = self.agent.start(self.version)
         if not self.wrapped:
             return agent
         return [sys.executable, "-m", "holdfast", "wrap", "--name", self.agent.name, *options, "--", *agent]

@@ -195,6 +195,11 @@ def _complains(agent: Filter, message: Message) -> list[Message]:
 
 
 @giving("ids-unchanged")
+def _counts_from_one(_agent: Filter, message: Message) -> list[Message]:
+    return [{**message, "id": None} if message.get("id") == 0 and "method" not in message else message]
+
+
+@giving("ids-64-bit")
 def _rounds(_agent: Filter, message: Message) -> list[Message]:
     id_ = message.get("id")
     return [{**message, "id": int(float(id_))} if isinstance(id_, int) and id_ > 1 << 60 else message]
@@ -464,6 +469,34 @@ def _user_twice(agent: Filter, update: Message, message: Message) -> list[Messag
 
 
 updating("load-once", _user_twice)
+
+
+def _adds_a_reminder(agent: Filter, update: Message, message: Message) -> list[Message]:
+    if not replaying(agent, message) or not str(update.get("sessionUpdate")).startswith("user_message"):
+        return [update]
+    reminder = {"type": "text", "text": " <reminder>Today is Monday.</reminder>"}
+    if isinstance(update.get("content"), list):
+        return [{**update, "content": [*update["content"], reminder]}]
+    return [update, {**update, "content": reminder}]
+
+
+updating("load-own-words", _adds_a_reminder)
+
+
+@taking("load-cancelled")
+def _notes_cancels(agent: Filter, message: Message) -> list[Message]:
+    if message.get("method") == "session/cancel":
+        agent.remember(f"{agent.session_of(message)}.cancelled", "yes")
+    return [message]
+
+
+def _forgets_what_was_cancelled(agent: Filter, update: Message, message: Message) -> list[Message]:
+    cancelled = agent.remembered(f"{agent.session_of(message)}.cancelled") is not None
+    forgotten = cancelled and str(update.get("sessionUpdate")).startswith("agent_message")
+    return [] if forgotten and replaying(agent, message) else [update]
+
+
+updating("load-cancelled", _forgets_what_was_cancelled)
 
 
 @taking("load-unknown")

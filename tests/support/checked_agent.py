@@ -131,6 +131,9 @@ class Filter:
             self._note_request(message)
             if self.fault == f"hang:{message['method']}":
                 return
+            if self.fault == f"cannot set:{members(message.get('params')).get('configId')}":
+                self.refuse(message)
+                return
         if broken.takes is None:
             self.to_agent(line)
             return

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+LATE = "⌛"
+"""Marks a failure that may be slowness."""
 MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.NOT_ADVERTISED: "·", Outcome.NOT_TESTED: "?"}
 
 
@@ -24,7 +26,7 @@ def verdict(report: Report) -> str:
     """Return the verdict in one sentence."""
     passed, total = report.score
     conformant = "conformant" if report.conformant else "not conformant"
-    said = f"{report.agent or report.target}: {passed} of {total}, {conformant}"
+    said = f"{report.title}: {passed} of {total}, {conformant}"
     if not any(row.requirement.tier is Tier.PROMISE for row in report.results):
         return said
     return f"{said}, {'keeps its promises' if report.keeps_promises else 'does not keep all promises'}"
@@ -38,7 +40,7 @@ def junit(report: Report) -> str:
     cases = "\n".join(_case(row) for row in report.results)
     failures = len(report.failures())
     skipped = sum(row.outcome is not Outcome.PASSED and not row.counts_against for row in report.results)
-    name = quoteattr(_xml(report.agent or report.target))
+    name = quoteattr(_xml(report.title))
     head = f"<testsuite name={name} tests='{len(report.results)}' failures='{failures}' skipped='{skipped}'>"
     return f"<?xml version='1.0' encoding='utf-8'?>\n<testsuites>\n{head}\n{cases}\n</testsuite>\n</testsuites>\n"
 
@@ -92,21 +94,33 @@ def _cell(text: str) -> str:
 
 
 def matrix(reports: Sequence[Report]) -> str:
-    """Return agents and requirements as a Markdown table: ✓ passed, ✗ failed, · not advertised, ? not tested."""
+    """Return agents and requirements as Markdown, a table a profile.
+
+    ✓ passed, ✗ failed, ⌛ failed because something did not come in time, · not advertised, ? not tested.
+    """
     columns = [(report, version) for report in reports for version in sorted({row.version for row in report.results})]
-    titles = [f"{_cell(report.agent or report.target)} v{version}" for report, version in columns]
-    lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(columns) + 1) + "|"]
-    for rule in REQUIREMENTS:
-        marks = [_mark(report, rule.id, version) for report, version in columns]
-        if any(marks):
-            lines.append(f"| {rule.text} (`{rule.id}`, {rule.tier}) | " + " | ".join(marks) + " |")
+    titles = [f"{_cell(report.title)} v{version}" for report, version in columns]
     scores = [_score(report, version) for report, version in columns]
-    return "\n".join([*lines, "| **passed, of what it says it can** | " + " | ".join(scores) + " |"]) + "\n"
+    tables = [_table("passed, of what it says it can", titles, [["", *scores]])]
+    for profile, about in PROFILES.items():
+        rows = [rule for rule in REQUIREMENTS if rule.profile == profile]
+        marked = [(rule, [_mark(report, rule.id, version) for report, version in columns]) for rule in rows]
+        lines = [[f"{rule.text} (`{rule.id}`, {rule.tier})", *marks] for rule, marks in marked if any(marks)]
+        if lines:
+            tables.append(_table(f"**{profile}**: {about}", titles, lines))
+    return "\n".join(tables)
+
+
+def _table(about: str, titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [[about, *titles], ["---"] * (len(titles) + 1), *lines]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 def _mark(report: Report, id_: str, version: int) -> str:
     row = next((row for row in report.results if (row.id, row.version) == (id_, version)), None)
-    return "" if row is None else MARKS[row.outcome]
+    if row is None:
+        return ""
+    return LATE if row.late else MARKS[row.outcome]
 
 
 def _score(report: Report, version: int) -> str:

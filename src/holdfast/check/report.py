@@ -35,6 +35,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last frames of the conversation, ``→`` sent and ``←`` received."""
     stderr: str = ""
     seconds: float = 0.0
+    late: bool = False
+    """Whether it failed because something did not come within the deadline: the agent hangs, or it is slow."""
 
     @property
     def requirement(self) -> Requirement:
@@ -69,6 +71,15 @@ class Report(msgspec.Struct, frozen=True):
     """Where the schemas came from; empty if there were none."""
     holdfast: str
     results: tuple[Result, ...]
+    name: str = ""
+    """What whoever checked calls the agent."""
+    date: str = ""
+    """The day of the check, as ``2026-11-16``."""
+
+    @property
+    def title(self) -> str:
+        """What to call the agent: as whoever checked does, or as it calls itself, or by its command."""
+        return self.name or self.agent or self.target
 
     @property
     def conformant(self) -> bool:

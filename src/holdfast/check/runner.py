@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -53,7 +54,10 @@ async def run_checks(target: Target, settings: CheckSettings, progress: Progress
     results.sort(key=lambda result: (result.version, order[result.id]))
     named = next((greeting.agent for greeting in greetings.values() if greeting.agent), "")
     schemas = settings.schemas.name if settings.schemas is not None else ""
-    return Report(target.name, named, settings.profiles, schemas, installed_version("holdfast"), tuple(results))
+    return Report(
+        target.name, named, settings.profiles, schemas, installed_version("holdfast"), tuple(results),
+        name=settings.name, date=datetime.now(UTC).date().isoformat(),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +172,12 @@ def _result(row: Requirement, version: int, error: Exception, limit: float) -> R
             return Result(row.id, version, Outcome.NOT_TESTED, "", error.reason)
         case CheckFailed():
             return Result(row.id, version, Outcome.FAILED, error.expected, error.seen)
-        case Refused() | NoAnswer() | AgentGone():
+        case NoAnswer():
+            return Result(row.id, version, Outcome.FAILED, row.text, str(error), late=True)
+        case Refused() | AgentGone():
             return Result(row.id, version, Outcome.FAILED, row.text, str(error))
         case TimeoutError():
-            return Result(row.id, version, Outcome.FAILED, row.text, f"it took more than {limit:g} s")
+            return Result(row.id, version, Outcome.FAILED, row.text, f"it took more than {limit:g} s", late=True)
         case _:
             seen = f"the agent said something that makes no sense ({type(error).__name__}: {error})"
             return Result(row.id, version, Outcome.FAILED, row.text, seen)

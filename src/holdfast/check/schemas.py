@@ -201,9 +201,21 @@ class MessageReader:
             part: Part = "Request" if "id" in message else "Notification"
             return wrong + (self._check(answers, method, part, message.get("params")) if judged else [])
         asked = self._asked.get((answers, json.dumps(message.get("id"))))
+        if asked is not None and asked.method == "initialize":
+            self._agree(message.get("result"))
         if judged and asked is not None and "result" in message:
             wrong += self._check(asked.side, asked.method, "Response", message["result"])
         return wrong
+
+    def _agree(self, answer: object) -> None:
+        """Go on in the version that an agent answers in, which need not be the one that was asked for."""
+        match answer:
+            case {"protocolVersion": 1}:
+                self.version = 1
+            case {"protocolVersion": 2}:
+                self.version = 2
+            case _:
+                pass
 
     def _check(self, side: Side, method: str, part: Part, body: object) -> list[str]:
         if self._schemas is None:

@@ -170,7 +170,13 @@ class Session:
         return [members(option) for option in listed]
 
     async def set_option(self, option_id: str, value: str | bool) -> Json:  # noqa: FBT001
-        """Set an option; return the answer."""
+        """Set an option, or the mode of an agent that has modes and no such option; return the answer."""
+        if (
+            option_id == "mode"
+            and "modes" in self.answer
+            and not any(row.get("id") == "mode" for row in self.options())
+        ):
+            return await self.wire.request("session/set_mode", {"sessionId": self.id, "modeId": value})
         method, params = self._dialect.lifting().option_request(option_id, value)
         return await self.wire.request(method, {"sessionId": self.id, **params})
 

@@ -33,6 +33,8 @@ class CheckSettings:
     versions: tuple[int, ...] = (1, 2)
     """The versions to check, of those the agent speaks."""
     prompts: Prompts = field(default_factory=Prompts)
+    options: tuple[tuple[str, str], ...] = ()
+    """Ids and values of options that are set in every new session."""
     deadline: float = 60.0
     """An agent has so many seconds for an answer, a turn or its exit."""
     exit_deadline: float = 10.0
@@ -43,3 +45,5 @@ class CheckSettings:
     """So many agents run at once."""
     schemas: Schemas | None = None
     """The official schemas; without them no frame is checked against them."""
+    name: str = ""
+    """What to call the agent in reports; what it calls itself if this is empty."""

@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self, cast
 
-from holdfast.check.outcomes import CheckFailed, NotAdvertised, NotTested
+from holdfast.check.outcomes import AgentGone, CheckFailed, NotAdvertised, NotTested, Refused
 from holdfast.check.session import Session
 from holdfast.check.wire import Wire, members, objects
 from holdfast.client.dialect import dialect_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.check.settings import CheckSettings, Prompts
     from holdfast.check.target import Target
@@ -44,9 +44,30 @@ class Connected:
         if not self.can(what):
             raise NotAdvertised(f"the agent does not advertise {what}")
 
+    async def heard(self, comes: Callable[[], bool] = lambda: True) -> None:
+        """Wait until the agent must have read all that was sent, and a little longer for an answer that `comes`.
+
+        It is asked something more: whoever answers that has read what came before. Raises `CheckFailed` if the
+        connection is gone, `NoAnswer` if the agent is silent.
+        """
+        try:
+            await self.wire.request("holdfast/still_there", {})
+        except Refused:
+            pass
+        except AgentGone as e:
+            raise CheckFailed("a connection that lives on", str(e)) from None
+        frames = self.wire.frames
+        while not comes() and not self.wire.ended:
+            before = len(frames)
+            if not await self.wire.until(lambda now=before: comes() or len(frames) > now, self.trial.quiet):
+                return
+
     async def new(self, cwd: str | None = None, servers: Sequence[dict[str, Json]] = ()) -> Session:
-        """Create a session."""
-        return await self._open("new", "", cwd, servers)
+        """Create a session, and set in it the options that whoever checks wants set."""
+        session = await self._open("new", "", cwd, servers)
+        for option_id, value in self.trial.settings.options:
+            await session.set_option(option_id, value)
+        return session
 
     async def load(self, session_id: str, cwd: str | None = None) -> Session:
         """Load a session: bring it back with its past."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ import click
 from holdfast.cli.agent_command import AgentCommand, command_behind
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from holdfast.check import CheckSettings, Report, Result, Target
 
 HELP = """Check whether an agent keeps the promises of the protocol, and ours.
@@ -63,8 +66,16 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="NAME=VALUE",
     help="A variable for the agent; may be given several times.",
 )
+@click.option("--name", default="", help="What to call the agent in reports (default: as it calls itself).")
 @click.option("--url", help="The address of a remote agent: wss://host/acp, or https://host/acp.")
 @click.option("--token-file", type=_FILE, help="The token for --url.")
+@click.option(
+    "--option",
+    "session_options",
+    multiple=True,
+    metavar="ID=VALUE",
+    help="An option of the agent's that is set in every new session, as mode=ask; may be given several times.",
+)
 @click.option("--prompt-talk", metavar="TEXT", help="Makes the agent say something.")
 @click.option("--prompt-tool", metavar="TEXT", help="Makes it use a tool.")
 @click.option("--prompt-ask", metavar="TEXT", help="Makes it ask for permission.")
@@ -75,6 +86,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     default=60.0,
     show_default=True,
     help="Seconds for an answer or a turn.",
+)
+@click.option(
+    "--exit-deadline",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds for the exit once the input has ended.",
 )
 @click.option(
     "--quiet",
@@ -99,7 +117,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--list", "lists", is_flag=True, help="Print what is required, and end.")
 @click.option("--client", is_flag=True, help="Be an agent on stdio and report what the client does wrong.")
 @click.option("--model-server", is_flag=True, help="Start a scripted model server for the agent.")
-@click.option("--verbose", is_flag=True, help="Show the frames of what failed.")
+@click.option("--verbose", is_flag=True, help="Show the frames of what failed, and every check in a log.")
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> int:
     """See HELP."""
@@ -128,7 +146,7 @@ def _run(command: tuple[str, ...], options: dict[str, Any]) -> int:
     settings = _settings(options)
     known = None if options["baseline"] is None else read_baseline(options["baseline"].read_bytes())
     try:
-        report = asyncio.run(_check(command, options, settings))
+        report = asyncio.run(_until_told(_check(command, options, settings)))
     except UsageError as e:
         raise click.UsageError(str(e)) from None
     _write(report, options)
@@ -141,6 +159,19 @@ def _run(command: tuple[str, ...], options: dict[str, Any]) -> int:
     for key in difference.stale:
         click.echo(f"no longer fails, take it out of the baseline: {key}")
     return 1 if difference.new or difference.stale else 0
+
+
+async def _until_told(checking: Coroutine[Any, Any, Report]) -> Report:
+    """Run until SIGTERM comes, as CI sends it: what was started is ended first, as it is for Ctrl-C."""
+    import asyncio  # noqa: PLC0415
+
+    task = asyncio.ensure_future(checking)
+    if sys.platform != "win32":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise click.Abort from None
 
 
 def _settings(options: dict[str, Any]) -> CheckSettings:
@@ -164,7 +195,8 @@ def _settings(options: dict[str, Any]) -> CheckSettings:
     prompts = Prompts(**{name: text.strip() for name, text in given.items() if text is not None})
     return CheckSettings(
         profiles=tuple(dict.fromkeys(profiles)), only=_known(options["only"]), versions=versions,
-        prompts=prompts, deadline=options["deadline"],
+        prompts=prompts, options=tuple(_pair("--option", given) for given in options["session_options"]),
+        deadline=options["deadline"], exit_deadline=options["exit_deadline"], name=options["name"],
         quiet=options["quiet"], jobs=options["jobs"], schemas=find_schemas(options["schemas"]),
     )  # fmt: skip
 
@@ -181,10 +213,11 @@ def _known(ids: tuple[str, ...]) -> tuple[str, ...]:
 async def _check(command: tuple[str, ...], options: dict[str, Any], settings: CheckSettings) -> Report:
     from holdfast.check import run_checks  # noqa: PLC0415
 
-    variables = dict(_variable(given) for given in options["variables"])
+    variables = dict(_pair("--env", given) for given in options["variables"])
     remote = options["url"], options["token_file"]
+    progress = _progress(verbose=options["verbose"])
     if not options["model_server"]:
-        return await run_checks(_target(command, variables, *remote), settings, _progress())
+        return await run_checks(_target(command, variables, *remote), settings, progress)
     from holdfast.testing.model_server import ModelServer, obey  # noqa: PLC0415
 
     async with ModelServer(obey) as server:
@@ -193,7 +226,7 @@ async def _check(command: tuple[str, ...], options: dict[str, Any], settings: Ch
             "ANTHROPIC_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": server.root, "GEMINI_API_KEY": "x",
         }  # fmt: skip
         click.echo("The agent gets: " + " ".join(f"{name}={value}" for name, value in models.items()), err=True)
-        return await run_checks(_target(command, {**models, **variables}, *remote), settings, _progress())
+        return await run_checks(_target(command, {**models, **variables}, *remote), settings, progress)
 
 
 def _target(command: tuple[str, ...], variables: dict[str, str], url: str | None, token_file: Path | None) -> Target:
@@ -206,17 +239,17 @@ def _target(command: tuple[str, ...], variables: dict[str, str], url: str | None
     return UrlTarget(url, None if token_file is None else token_file.read_text().strip())
 
 
-def _variable(given: str) -> tuple[str, str]:
+def _pair(option: str, given: str) -> tuple[str, str]:
     name, equals, value = given.partition("=")
     if not equals or not name:
-        raise click.UsageError(f"--env {given!r} should be NAME=VALUE")
+        raise click.UsageError(f"{option} {given!r} should be NAME=VALUE")
     return name, value
 
 
-def _progress() -> Any:
-    """Return what shows how far the run is, where somebody looks."""
+def _progress(*, verbose: bool) -> Any:
+    """Return what shows how far the run is: one line that changes on a terminal, one a check in a log if `verbose`."""
     if not sys.stderr.isatty():
-        return None
+        return _note if verbose else None
 
     def show(result: Result, number: int, total: int) -> None:
         sys.stderr.write(f"\r\x1b[K{number} of {total}  v{result.version} {result.id}: {result.outcome}")
@@ -225,6 +258,12 @@ def _progress() -> Any:
         sys.stderr.flush()
 
     return show
+
+
+def _note(result: Result, number: int, total: int) -> None:
+    """Write a line about a check."""
+    seconds = f"{result.seconds:.1f} s"
+    click.echo(f"{number} of {total}  v{result.version} {result.id}: {result.outcome} ({seconds})", err=True)
 
 
 def _write(report: Report, options: dict[str, Any]) -> None:

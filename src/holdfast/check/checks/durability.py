@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.check.checks.prompts import ALLOWING
@@ -105,13 +106,13 @@ async def kill_no_orphans(trial: Trial) -> None:
     await session.heard(since=start)
     children = session.wire.link.children
     await session.wire.link.kill()
-    if not await session.wire.until(lambda: not alive(children), 0):
-        for _ in range(20):
-            await session.wire.quiet(trial.quiet / 2)
-            if not alive(children):
-                return
-    if left := alive(children):
-        fail("no process left", f"{len(left)} of {len(children)} are")
+    loop = asyncio.get_running_loop()
+    last = loop.time() + trial.settings.exit_deadline
+    while (left := alive(children)) and loop.time() < last:  # noqa: ASYNC110  (nobody tells us)
+        await asyncio.sleep(0.1)
+    if left:
+        seconds = trial.settings.exit_deadline
+        fail("no process left", f"{len(left)} of {len(children)}, {seconds:g} s after the kill")
 
 
 @check("exit")

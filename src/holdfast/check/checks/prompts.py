@@ -21,21 +21,25 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH
 
 
 def allows(params: dict[str, Json]) -> Json:
-    """Answer a permission request by its first option that allows."""
+    """Allow what a permission request asks for."""
     return chosen(params, "allow")
 
 
 def rejects(params: dict[str, Json]) -> Json:
-    """Answer a permission request by its first option that rejects."""
+    """Reject what a permission request asks for."""
     return chosen(params, "reject")
 
 
 def chosen(params: dict[str, Json], wanted: str) -> Json:
-    """Answer a permission request by its first option of a kind; cancel where there is none."""
-    for option in objects(params.get("options")):
-        if str(option.get("kind", "")).startswith(wanted):
-            return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
-    return {"outcome": {"outcome": "cancelled"}}
+    """Answer a permission request by an option of a kind; cancel where there is none.
+
+    One that holds for this time only is chosen if it is offered: an agent keeps the others for later sessions.
+    """
+    fitting = [row for row in objects(params.get("options")) if str(row.get("kind", "")).startswith(wanted)]
+    if not fitting:
+        return {"outcome": {"outcome": "cancelled"}}
+    option = next((row for row in fitting if row.get("kind") == f"{wanted}_once"), fitting[0])
+    return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
 
 
 ALLOWING = {"session/request_permission": allows}

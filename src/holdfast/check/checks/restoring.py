@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.check.checks.prompts import ALLOWING, NO_SESSION
+from holdfast.check.checks.prompts import ALLOWING, NO_SESSION, cancelled_turn
 from holdfast.check.checks.registry import check
 from holdfast.check.outcomes import NotTested, Refused
 from holdfast.check.trial import fail
 
 if TYPE_CHECKING:
-    from holdfast.check.session import Session, Told
+    from collections.abc import Sequence
+
+    from holdfast.check.session import Call, Session, Told
     from holdfast.check.trial import Connected, Trial
 
 
@@ -33,8 +35,14 @@ async def left(trial: Trial, *prompts: str) -> Session:
     for prompt in prompts:
         await session.prompt(prompt)
     await session.wire.quiet(trial.quiet)
-    await session.wire.link.close(trial.settings.deadline)
+    await leave(trial, session)
     return session
+
+
+async def leave(trial: Trial, session: Session) -> None:
+    """End the agent's process as editors do: end its input, and kill it if that does not help."""
+    if await session.wire.link.close(trial.settings.exit_deadline) is None:
+        await session.wire.link.kill()
 
 
 async def loaded(trial: Trial, session_id: str) -> tuple[Session, int]:
@@ -92,7 +100,11 @@ async def load_tool_calls(trial: Trial) -> None:
     was = Counter(call.status for call in both.live.calls)
     now = Counter(call.status for call in both.replayed.calls)
     if was != now:
-        fail(f"tool calls {dict(was)}", dict(now))
+        fail(_listed(both.live.calls), _listed(both.replayed.calls))
+
+
+def _listed(calls: Sequence[Call]) -> str:
+    return ", ".join(f"{call.title} ({call.status})" for call in calls) or "no tool call"
 
 
 @check("load-ids")
@@ -136,6 +148,38 @@ async def load_once(trial: Trial) -> None:
         fail("the answer once", repr(both.replayed.agent))
 
 
+async def _cancelled(trial: Trial) -> Twice:
+    """Talk, cancel a turn, end the process, load in another."""
+    connected = await trial.connect(ALLOWING)
+    connected.need("load")
+    live = await connected.new()
+    await live.prompt(trial.prompts.talk)
+    await cancelled_turn(trial, live)
+    await live.wire.quiet(trial.quiet)
+    await leave(trial, live)
+    session, answered = await loaded(trial, live.id)
+    return Twice(live.told(), session.told(), session, answered)
+
+
+@check("load-own-words")
+async def load_own_words(trial: Trial) -> None:
+    """Look for words of others in the user's messages, after a turn that ended well and one that was cancelled."""
+    both = await _cancelled(trial)
+    said = {"".join(text.split()) for text in (trial.prompts.talk, trial.prompts.long)}
+    foreign = [text for text in both.replayed.user if "".join(text.split()) not in said]
+    if foreign:
+        fail("the two prompts, and nothing else, as user messages", foreign[0])
+
+
+@check("load-cancelled")
+async def load_cancelled(trial: Trial) -> None:
+    """Look for what was said before the cancel."""
+    both = await _cancelled(trial)
+    live, replayed = both.live.agent.strip(), both.replayed.agent.strip()
+    if live not in replayed:
+        fail(f"{live[-300:]!r}", repr(replayed[-300:]))
+
+
 @check("load-unknown")
 async def load_unknown(trial: Trial) -> None:
     """Load a session that does not exist."""
@@ -155,7 +199,7 @@ async def load_goes_on(trial: Trial) -> None:
     turn = await both.session.prompt(more)
     if turn.stop_reason != "end_turn":
         fail("a turn that ends with end_turn", turn.stop_reason)
-    await both.session.wire.link.close(trial.settings.deadline)
+    await leave(trial, both.session)
     again, _ = await loaded(trial, both.session.id)
     users = again.told().user
     if not any(more in text for text in users) or not any(trial.prompts.talk in text for text in users):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.check.checks.prompts import ALLOWING
 from holdfast.check.checks.registry import check
-from holdfast.check.checks.restoring import left, loaded
+from holdfast.check.checks.restoring import leave, left, loaded
 from holdfast.check.outcomes import NotAdvertised, NotTested, Refused
 from holdfast.check.trial import fail
 from holdfast.check.wire import members, objects
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 
 # Listing
+
+A_SECOND = 1.1
+"""Some agents note in seconds when a session was used."""
 
 
 @check("list")
@@ -52,8 +56,9 @@ async def list_newest_first(trial: Trial) -> None:
     """Use two sessions one after the other, then the first again."""
     connected, first = await _talked(trial, "list")
     second = await connected.new()
-    await second.prompt(trial.prompts.talk)
-    await first.prompt(trial.prompts.talk)
+    for session in (second, first):
+        await asyncio.sleep(A_SECOND)
+        await session.prompt(trial.prompts.talk)
     ids = [row.get("sessionId") for row in await connected.listed() if row.get("sessionId") in (first.id, second.id)]
     if ids != [first.id, second.id]:
         fail("the session that was used last first", "the other one is before it")
@@ -104,19 +109,39 @@ async def _talked(trial: Trial, ability: str) -> tuple[Connected, Session]:
 
 # Options
 
+NO_VALUE = "holdfast-check-no-such-value"
+
 
 class _Choice:
-    """An option of a session and a value that it does not have."""
+    """An option of a session, or its mode where there are no options, and a value that it does not have.
+
+    The mode comes first: other options may need what is not there, as a key for another model.
+    """
 
     def __init__(self, session: Session) -> None:
-        for option in session.options():
-            values = list(_values(option))
-            others = [value for value in values if value != option.get("currentValue")]
+        self.is_mode = False
+        for option in sorted(session.options(), key=lambda option: option.get("category") != "mode"):
+            others = [value for value in _values(option) if value != option.get("currentValue")]
             if others:
-                self.id = str(option.get("id") or option.get("configId"))
-                self.value = others[-1]
+                self.id, self.value = str(option.get("id") or option.get("configId")), others[0]
                 return
-        raise NotAdvertised("the agent has no option with two values")
+        modes = members(session.answer.get("modes"))
+        others = [str(mode.get("id")) for mode in objects(modes.get("availableModes"))]
+        others = [mode for mode in others if mode != modes.get("currentModeId")]
+        if not others:
+            raise NotAdvertised("the agent has no option with two values")
+        self.is_mode, self.id, self.value = True, "mode", others[0]
+
+    async def set(self, session: Session) -> object:
+        """Set it; return the value it has in the answer. The answer to session/set_mode has none: it says yes or no."""
+        answer = await session.set_option(self.id, self.value)
+        return self.value if self.is_mode else _value_of(members(answer).get("configOptions"), self.id)
+
+    def value_in(self, session: Session) -> object:
+        """Return the value it has in a session that was opened."""
+        if self.is_mode:
+            return members(session.answer.get("modes")).get("currentModeId")
+        return _value_of(session.options(), self.id)
 
 
 def _values(option: dict[str, Json]) -> list[str]:
@@ -136,8 +161,7 @@ async def options(trial: Trial) -> None:
     """Set an option."""
     session = await (await trial.connect(ALLOWING)).new()
     choice = _Choice(session)
-    answer = await session.set_option(choice.id, choice.value)
-    value = _value_of(members(answer).get("configOptions"), choice.id)
+    value = await choice.set(session)
     if value != choice.value:
         fail(f"{choice.id} to be {choice.value} in the answer", value)
 
@@ -147,7 +171,8 @@ async def options_unknown(trial: Trial) -> None:
     """Set what is not offered."""
     session = await (await trial.connect(ALLOWING)).new()
     choice = _Choice(session)
-    for option_id, value in ((choice.id, "holdfast-check-no-such-value"), ("holdfast-check-no-such-option", "x")):
+    wrong = [(choice.id, NO_VALUE)] + [("holdfast-check-no-such-option", "x")] * (not choice.is_mode)
+    for option_id, value in wrong:
         try:
             await session.set_option(option_id, value)
         except Refused:
@@ -163,10 +188,10 @@ async def options_restored(trial: Trial) -> None:
     session = await connected.new()
     choice = _Choice(session)
     await session.prompt(trial.prompts.talk)
-    await session.set_option(choice.id, choice.value)
-    await session.wire.link.close(trial.settings.deadline)
+    await choice.set(session)
+    await leave(trial, session)
     again, _ = await loaded(trial, session.id)
-    value = _value_of(again.options(), choice.id)
+    value = choice.value_in(again)
     if value != choice.value:
         fail(f"{choice.id} to be {choice.value} after the load", value)
 
@@ -195,7 +220,7 @@ async def fork_history(trial: Trial) -> None:
     """Look whether a fork begins with the past."""
     session, forked = await _forked(trial)
     await forked.prompt(trial.prompts.talk + " in the fork")
-    await session.wire.link.close(trial.settings.deadline)
+    await leave(trial, session)
     again, _ = await loaded(trial, forked.id)
     users = again.told().user
     if not users or trial.prompts.talk not in users[0] or "in the fork" in users[0]:
@@ -207,7 +232,7 @@ async def fork_isolated(trial: Trial) -> None:
     """Talk in the fork, and look into the other."""
     session, forked = await _forked(trial)
     await forked.prompt(trial.prompts.talk + " in the fork")
-    await session.wire.link.close(trial.settings.deadline)
+    await leave(trial, session)
     again, _ = await loaded(trial, session.id)
     if any("in the fork" in text for text in again.told().user):
         fail("nothing of the fork in the session it was made of", again.told().user)
@@ -262,9 +287,15 @@ async def close_quiet(trial: Trial) -> None:
 
 @check("delete")
 async def delete(trial: Trial) -> None:
-    """Delete a session, and look for it."""
+    """Delete a session, and look for it, in a fresh process too."""
     connected, session = await _talked(trial, "delete")
     await connected.wire.request("session/delete", {"sessionId": session.id})
+    await _expect_gone(connected, session)
+    await leave(trial, session)
+    await _expect_gone(await trial.connect(), session)
+
+
+async def _expect_gone(connected: Connected, session: Session) -> None:
     if connected.can("list") and any(row.get("sessionId") == session.id for row in await connected.listed()):
         fail("a list without the deleted session", "it is there")
     if connected.can("load"):
@@ -289,7 +320,7 @@ async def id_not_reused(trial: Trial) -> None:
     connected, session = await _talked(trial, "delete")
     await connected.wire.request("session/delete", {"sessionId": session.id})
     ids = [(await connected.new()).id for _ in range(3)]
-    await connected.wire.link.close(trial.settings.deadline)
+    await leave(trial, session)
     ids.append((await left(trial)).id)
     if session.id in ids:
         fail("new ids", f"{session.id} again")

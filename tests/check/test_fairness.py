@@ -1,0 +1,91 @@
+"""The check is fair: what agents of others were once blamed for wrongly, each in one test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.checked_agent import InProcess
+from tests.support.schemas import SDK, lacking
+
+from holdfast import Agent
+from holdfast.check import CheckSettings, Outcome, Prompts, run_checks
+from holdfast.check.checks.prompts import allows, rejects
+from holdfast.check.schemas import MessageReader, find_schemas
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast import Turn
+
+OPTIONS = [
+    {"optionId": "a", "kind": "allow_always"},
+    {"optionId": "b", "kind": "allow_once"},
+    {"optionId": "c", "kind": "reject_always"},
+    {"optionId": "d", "kind": "reject_once"},
+]
+
+
+def chosen(answer: Any) -> object:
+    return answer["outcome"].get("optionId", answer["outcome"]["outcome"])
+
+
+def test_permission_is_given_for_this_time_only_so_that_the_agent_asks_again_in_the_next_check() -> None:
+    assert chosen(allows({"options": OPTIONS})) == "b"
+    assert chosen(rejects({"options": OPTIONS})) == "d"
+    assert chosen(allows({"options": OPTIONS[:1]})) == "a"
+    assert chosen(rejects({"options": OPTIONS[:2]})) == "cancelled"
+
+
+def test_an_answer_in_another_version_than_was_asked_for_is_judged_by_its_own_schema() -> None:
+    if not SDK.is_dir():
+        lacking("the official schemas are not installed: they come with npm, by `make test`")
+    ways = [{"type": "agent", "methodId": "key", "name": "A key"}]
+    answer = {"protocolVersion": 2, "info": {"name": "x", "version": "1"}, "capabilities": {}, "authMethods": ways}
+    reader = MessageReader(find_schemas(SDK), 1, "agent")
+    reader.faults({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}, sent_by="client")
+    assert not reader.faults({"jsonrpc": "2.0", "id": 1, "result": answer}, sent_by="agent")
+    old = MessageReader(find_schemas(SDK), 1, "agent")
+    old.faults({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}, sent_by="client")
+    assert old.faults({"jsonrpc": "2.0", "id": 1, "result": {**answer, "protocolVersion": 1}}, sent_by="agent")
+
+
+def picky_agent() -> Agent:
+    """Make an agent with another option before its modes."""
+    agent = Agent("picky", version="1")
+    agent.option("provider", name="Provider", values={"here": "Here", "elsewhere": "Elsewhere"}, default="here")
+    agent.modes({"calm": "Calm", "wild": "Wild"}, default="calm")
+
+    @agent.prompt
+    async def echo(turn: Turn) -> None:
+        await turn.say(turn.text)
+
+    return agent
+
+
+@pytest.mark.parametrize("rule", ["options", "options-restored", "options-unknown"])
+async def test_the_mode_is_tried_before_options_that_may_need_what_is_not_there(rule: str, tmp_path: Path) -> None:
+    settings = CheckSettings(only=(rule,), prompts=Prompts(talk="Pebbles"), deadline=30.0, quiet=0.05)
+    report = await run_checks(InProcess("cannot set:provider", tmp_path, picky_agent), settings)
+    assert {row.outcome for row in report.results if row.id == rule} == {Outcome.PASSED}
+
+
+async def test_options_that_an_agent_needs_to_be_asked_by_are_set_in_every_new_session(tmp_path: Path) -> None:
+    settings = CheckSettings(
+        only=("prompt-answers",), versions=(1,), prompts=Prompts(talk="Pebbles"), options=(("mode", "wild"),),
+        deadline=30.0, quiet=0.05, name="Picky, wild",
+    )  # fmt: skip
+    report = await run_checks(InProcess("", tmp_path, picky_agent), settings)
+    assert not report.failures()
+    assert (report.title, report.agent) == ("Picky, wild", "picky 1")
+    wrong = CheckSettings(only=("prompt-answers",), versions=(1,), options=(("mode", "none"),), deadline=30.0)
+    report = await run_checks(InProcess("", tmp_path, picky_agent), wrong)
+    assert any("session/set_config_option was refused" in row.seen for row in report.results)
+
+
+async def test_a_check_that_waited_in_vain_says_so_apart_from_one_that_saw_something_wrong(tmp_path: Path) -> None:
+    settings = CheckSettings(only=("load",), versions=(1,), prompts=Prompts(talk="Pebbles"), deadline=2.0, quiet=0.05)
+    hanging = await run_checks(InProcess("hang:session/load", tmp_path), settings)
+    assert [row.late for row in hanging.results if row.outcome is Outcome.FAILED] == [True]
+    refusing = await run_checks(InProcess("load", tmp_path), settings)
+    assert [row.late for row in refusing.results if row.outcome is Outcome.FAILED] == [False]
