@@ -14,7 +14,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes relay three_nodes rename_race
 
-.PHONY: demo docs matrix test quick bench torture field fmt lock clean tmux chromium
+.PHONY: demo docs matrix test quick bench torture field field-check fmt lock clean tmux chromium
 
 demo: $(VENV)/.ready
 	@$(BIN)/holdfast demo
@@ -65,6 +65,10 @@ torture-%: $(VENV)/.ready
 # Real agents of others, wrapped, against a scripted model: installs them into ~/.cache/holdfast-field ($$HOLDFAST_FIELD) first.
 field: $(VENV)/.ready node_modules/.ready
 	$(BIN)/python -m tests.field $(AGENTS)
+
+# The same agents, each alone and wrapped, by `holdfast check`: writes docs/field.md. Takes hours.
+field-check: $(VENV)/.ready node_modules/.ready
+	$(BIN)/python -m tests.field.check $(AGENTS)
 
 fmt: $(VENV)/.ready
 	$(BIN)/ruff format .

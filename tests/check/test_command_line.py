@@ -27,7 +27,11 @@ def check(*arguments: str, timeout: float = 200) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-@pytest.mark.parametrize("program", [["cat"], ["false"], ["sleep", "100"], ["yes"], ["yes", "{}"]])
+LAUNCHER = ["sh", "-c", "sleep 3123 & exit 0"]
+"""It leaves a process behind that holds its pipes open."""
+
+
+@pytest.mark.parametrize("program", [["cat"], ["false"], ["sleep", "100"], ["yes"], ["yes", "{}"], LAUNCHER])
 def test_a_program_that_is_no_agent_scores_zero_within_its_deadline(program: list[str], tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     ended = check("--deadline", "2", "--json", str(report), "--", *program)
@@ -38,6 +42,9 @@ def test_a_program_that_is_no_agent_scores_zero_within_its_deadline(program: lis
     assert value["conformant"] is False
     assert value["keepsPromises"] is False
     assert {row["outcome"] for row in value["results"]} == {"failed", "not tested"}
+    if program is LAUNCHER:
+        running = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True)
+        assert "sleep 3123" not in running.stdout
 
 
 def test_what_cannot_be_started_is_a_mistake_of_the_command_line() -> None:

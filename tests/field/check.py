@@ -38,16 +38,16 @@ DEADLINE, EXIT_DEADLINE, QUIET = 120, 20, 1
 """Generous: what an idle machine does in a second must pass on a busy one."""
 
 
-async def check(agent: FieldAgent, version: int, manner: str, only: list[str]) -> tuple[Path, int]:
+async def check(agent: FieldAgent, version: int, manner: str, only: list[str], profiles: list[str]) -> tuple[Path, int]:
     """Run `holdfast check` on one agent in a home of its own; return where the report is, and the status."""
     name = f"{agent.name}-v{version}-{manner}"
-    directory = CACHE / "check-runs" / (f"{name}-some" if only else name)
+    directory = CACHE / "check-runs" / (f"{name}-some" if only or profiles else name)
     shutil.rmtree(directory, ignore_errors=True)
     home, report = directory / "home", directory / "report.json"
     async with ModelServer(obey, log=None) as model:
         agent.furnish(home, model.root)
         env = agent.environment(home, model.root) | {"HOLDFAST_STORE": str(directory / "sessions.db")}
-        chosen = [f"--only={id_}" for id_ in only] or [f"--profile={profile}" for profile in PROFILES]
+        chosen = [f"--only={id_}" for id_ in only] or [f"--profile={profile}" for profile in profiles or PROFILES]
         waits = [f"--deadline={DEADLINE}", f"--exit-deadline={EXIT_DEADLINE}", f"--quiet={QUIET}"]
         modes = [f"--option=mode={agent.asking_mode}"] if agent.asking_mode else []
         command = [
@@ -93,6 +93,7 @@ async def main() -> int:
     parser.add_argument("agents", nargs="*", choices=[*agents, []], help="which agents (default: all)")
     parser.add_argument("--only", choices=MANNERS)
     parser.add_argument("--protocol", type=int, choices=(1, 2))
+    parser.add_argument("--profile", action="append", default=[], choices=PROFILES, help="check these alone")
     parser.add_argument("--requirement", action="append", default=[], metavar="ID", help="check this alone")
     parser.add_argument("--page", action="store_true", help="write the page of the reports there are, and run nothing")
     parser.add_argument("--no-page", action="store_true", help="leave docs/field.md as it is")
@@ -111,7 +112,7 @@ async def main() -> int:
             for manner in MANNERS if chosen.only is None else [chosen.only]:
                 began = time.monotonic()
                 with console.status(f"checking {agent.title} in version {version}, {manner}"):
-                    report, status = await check(agent, version, manner, chosen.requirement)
+                    report, status = await check(agent, version, manner, chosen.requirement, chosen.profile)
                 took = time.monotonic() - began
                 failed += status not in (0, 1)
                 console.print(f"{agent.name} v{version} {manner}: {report} ({took:.0f} s)", markup=False)

@@ -175,6 +175,11 @@ class Client:
 
     # What it says
 
+    @property
+    def last_id(self) -> int:
+        """The number of the last request that was given one here."""
+        return self._next_id
+
     def say(self, message: Update | list[Any] | bytes) -> None:
         self.transport.send(message if isinstance(message, bytes) else json.dumps(message).encode())
 

@@ -252,7 +252,7 @@ class _MemoryLink:
         for line in data.removesuffix(b"\n").split(b"\n"):
             self._filter.take_line(line)
 
-    async def kill(self) -> None:
+    async def kill(self, *, alone: bool = False) -> None:
         raise AssertionError("an agent in this process cannot be killed")
 
     async def close(self, patience: float) -> int | None:

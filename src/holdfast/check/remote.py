@@ -100,8 +100,9 @@ class SocketLink:
         for line in data.removesuffix(b"\n").split(b"\n"):
             self._transport.send(line)
 
-    async def kill(self) -> None:
+    async def kill(self, *, alone: bool = False) -> None:
         """Cut the connection: a remote agent cannot be killed from here."""
+        del alone
         await self._transport.close(0.0)
 
     async def close(self, patience: float) -> int | None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 64 << 20
 CHUNK_BYTES = 1 << 16
 STDERR_BYTES = 8_192
+EXIT_SECONDS = 10.0
+"""The system has so long to end a process that was killed."""
 
 
 class Link(Protocol):
@@ -53,12 +55,12 @@ class Link(Protocol):
         """Send bytes, whatever they are."""
         ...
 
-    async def kill(self) -> None:
-        """Kill it as a crash does; return when it is dead."""
+    async def kill(self, *, alone: bool = False) -> None:
+        """Kill it as a crash does, with all that it has started, or `alone`; return when it is dead."""
         ...
 
     async def close(self, patience: float) -> int | None:
-        """End its input and wait for its exit; return its status, None if it had to be killed after `patience`."""
+        """End its input and wait for its exit; return its status, None if it still runs after `patience`."""
         ...
 
     async def dispose(self) -> None:
@@ -113,6 +115,12 @@ def _found(program: str, path: str | None) -> str | None:
     return None if found is None else os.path.abspath(found)  # noqa: PTH100  (a link stays one: some look at their name)
 
 
+def _kill(pids: frozenset[int]) -> None:
+    for pid in pids:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+
+
 class ProcessLink:
     """A process, its pipes, and what is left of it."""
 
@@ -150,23 +158,32 @@ class ProcessLink:
         if stdin is not None and not stdin.is_closing():
             stdin.write(data)
 
-    async def kill(self) -> None:
-        """Kill the agent's own process, and nothing of what it started."""
-        _ = self.children
+    async def kill(self, *, alone: bool = False) -> None:
+        """Kill the process, and what it has started: many agents are a launcher and a program."""
+        children = self.children
         with suppress(ProcessLookupError):
             self._process.kill()
-        await self._process.wait()
+        if not alone:
+            _kill(children)
+        await self._exit(EXIT_SECONDS)
 
     async def close(self, patience: float) -> int | None:
         """Close stdin and wait for the exit."""
         _ = self.children
         if self._process.stdin is not None:
             self._process.stdin.close()
-        try:
-            async with asyncio.timeout(patience):
-                return await self._process.wait()
-        except TimeoutError:
-            return None
+        return await self._exit(patience)
+
+    async def _exit(self, patience: float) -> int | None:
+        """Wait for the exit; return the status, None if there is none after `patience`.
+
+        `Process.wait` would wait for the pipes too, which a child that was left behind holds open for ever.
+        """
+        loop = asyncio.get_running_loop()
+        last = loop.time() + patience
+        while self._process.returncode is None and loop.time() < last:  # noqa: ASYNC110  (nobody else tells)
+            await asyncio.sleep(0.02)
+        return self._process.returncode
 
     async def dispose(self) -> None:
         """Kill what is left of it and of what it started."""
@@ -174,10 +191,11 @@ class ProcessLink:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
-        for pid in left:
+        _kill(left)
+        if sys.platform != "win32":
             with suppress(OSError):
-                os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
-        await self._process.wait()
+                os.killpg(self._process.pid, signal.SIGKILL)  # what it started since we last looked
+        await self._exit(EXIT_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -105,7 +105,7 @@ async def kill_no_orphans(trial: Trial) -> None:
     session.begin(trial.prompts.long)
     await session.heard(since=start)
     children = session.wire.link.children
-    await session.wire.link.kill()
+    await session.wire.link.kill(alone=True)
     loop = asyncio.get_running_loop()
     last = loop.time() + trial.settings.exit_deadline
     while (left := alive(children)) and loop.time() < last:  # noqa: ASYNC110  (nobody tells us)
