@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.engine.relay.messages import Status
 from holdfast.errors import HoldfastError
-from holdfast.neighbours import SocketNeighbours, is_available
+from holdfast.neighbours import PeerNeighbours, is_available
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ class Activity:
     def __init__(self, library: Library, agents: PageAgents) -> None:
         self._library = library
         self._agents = agents
-        self._neighbours = SocketNeighbours("")
+        self._neighbours = PeerNeighbours()
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._watchers = 0

@@ -15,7 +15,7 @@ from holdfast.engine.relay.follower import FollowedSession
 from holdfast.errors import HoldfastError, MethodNotFound, SessionNotFound
 from holdfast.model import Permission, Scope, checked_prompt, is_object, new_id
 from holdfast.model.kinds import OPAQUE, RULES, Fold
-from holdfast.neighbours import SocketNeighbours
+from holdfast.neighbours import PeerNeighbours
 from holdfast.server.repeats import REQUEST
 from holdfast.web.agents import PAGE_CLIENT
 from holdfast.web.history_pages import PAGE_LINES, PlacedEntry, Placing, live_events, read_lines
@@ -91,7 +91,7 @@ class WatchedSession:
         self._agent = agent
         self._library = library
         self._activity = activity
-        self._neighbours = SocketNeighbours("")
+        self._neighbours = PeerNeighbours()
         self._placing = Placing(0)
         self._listeners: set[Listener] = set()
         self._attachment: OpenAttachment | None = None
