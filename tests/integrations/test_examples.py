@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.acp import serving
+from tests.support.libraries import told
 from tests.support.mcp import wire
 from tests.support.scripted import allow, calls, statuses
 
@@ -79,6 +80,32 @@ async def test_the_agent_written_with_pydantic_ai(version: int, monkeypatch: pyt
             assert usage["used"] == 110
             assert usage["cost"]["amount"] > 0
             assert usage["cost"]["currency"] == "USD"
+
+
+@pytest.mark.parametrize("name", ["langgraph_agent.py", "openai_agents_agent.py"])  # once: they share HTTP clients
+async def test_the_gardeners_written_with_other_libraries(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = [
+        calling(("temperature", {"place": "sun"}), ("water", {"minutes": 5}), text="Let me see. "),
+        Say("I watered it."),
+        Say("34.5 °C."),
+    ]
+    async with ModelServer(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-for-nobody")
+        monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
+        async with serving(example(name)) as host:
+            client = await host.client(2)
+            asked = allow(client)
+            session = await client.new()
+            assert await client.prompt(session, "It is hot") == "end_turn"
+            assert [it["title"] for it in calls(client)] == ["Read the thermometer in the sun", "Water for 5 minutes"]
+            assert len(asked) == 1
+            assert client.said() == "Let me see. I watered it."
+            await client.prompt(session, "How hot?")
+            said = [text for _, text in told(server)]
+            assert [text for text in said if text in ("It is hot", "How hot?")] == ["It is hot", "How hot?"]
+            assert "The tap was open for 5 minutes." in said
+            assert client.updates("usage_update")[-1]["used"] == 110
 
 
 @VERSIONS

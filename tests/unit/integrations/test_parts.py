@@ -12,9 +12,10 @@ from tests.support.acp import text
 
 from holdfast.children.environment import DEVELOPMENT, passed_environment
 from holdfast.diagnostics.masking import without_environment_keys
-from holdfast.integrations.pydantic_ai.display import ToolDisplay, display_of, tool_display
+from holdfast.integrations.pydantic_ai.display import display_of, tool_display
 from holdfast.integrations.pydantic_ai.provider_errors import ADVICE, failure_of, stop_reason_of
 from holdfast.integrations.pydantic_ai.user_content import user_content
+from holdfast.integrations.tool_display import ToolDisplay
 
 
 @pytest.mark.parametrize(

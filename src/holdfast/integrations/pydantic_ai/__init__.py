@@ -7,9 +7,10 @@ are the model's tools too (`mcp_tools`). Only public names of Pydantic AI are us
 """
 
 from holdfast.integrations.pydantic_ai.adapter import acp_agent, respond, thinking_settings
-from holdfast.integrations.pydantic_ai.display import ToolDisplay, tool_display
+from holdfast.integrations.pydantic_ai.display import tool_display
 from holdfast.integrations.pydantic_ai.mcp_tools import McpPolicy, ask_unless_read_only
 from holdfast.integrations.pydantic_ai.run_display import current_call, current_turn
+from holdfast.integrations.tool_display import ToolDisplay
 
 __all__ = [
     "McpPolicy",

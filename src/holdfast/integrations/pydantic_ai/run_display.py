@@ -5,11 +5,10 @@ A capability of Pydantic AI, which calls its hooks. It decides nothing: it asks 
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import (
     ApprovalRequired,
@@ -35,6 +34,13 @@ from pydantic_core import to_json
 
 from holdfast.errors import UsageError
 from holdfast.integrations.pydantic_ai.display import display_of
+from holdfast.integrations.visible_calls import (
+    NOT_ALLOWED,
+    VisibleCalls,
+    parsed,
+    parsed_arguments,
+    without_lone_surrogates,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai import (
@@ -53,8 +59,6 @@ if TYPE_CHECKING:
     from holdfast.agent import ToolCall, Turn
     from holdfast.integrations.pydantic_ai.memory import Memory
     from holdfast.model import StopReason
-
-NOT_ALLOWED = "The user did not allow this. Do not try the same again; go on without it, or ask what to do instead."
 
 EARLY: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 """Why the turn ends, by why the model stopped, where the model had more to say."""
@@ -88,9 +92,11 @@ class RunDisplay(AbstractCapability[Any]):
     finish_reason: str | None = None
     """Why the model stopped last time."""
     _tools: dict[str, ToolDefinition] = field(default_factory=dict[str, "ToolDefinition"])
-    _calls: dict[str, ToolCall] = field(default_factory=dict[str, "ToolCall"])
-    _previewed: set[str] = field(default_factory=set[str])
+    _calls: VisibleCalls = field(init=False)
     _spoken: bool = False  # whether the last that was shown is what a model said before the response that is coming
+
+    def __post_init__(self) -> None:
+        self._calls = VisibleCalls(self.turn, lambda tool: display_of(self._tools.get(tool)))
 
     # Hooks, in the order in which a run calls them
 
@@ -107,9 +113,9 @@ class RunDisplay(AbstractCapability[Any]):
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 await self._say(text)
             case PartStartEvent(part=ThinkingPart(content=text)) if text:
-                await self.turn.think(_clean(text))
+                await self.turn.think(without_lone_surrogates(text))
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))):
-                await self.turn.think(_clean(text))
+                await self.turn.think(without_lone_surrogates(text))
             case PartStartEvent(part=ToolCallPart() as part) if part.tool_name in self._tools:
                 self._open(part)
             case PartEndEvent(part=ToolCallPart() as part) if part.tool_name in self._tools:
@@ -191,78 +197,45 @@ class RunDisplay(AbstractCapability[Any]):
             await self.turn.say("\n\n")
         if text:
             self._spoken = False
-            await self.turn.say(_clean(text))
+            await self.turn.say(without_lone_surrogates(text))
 
     def _open(self, part: BaseToolCallPart) -> ToolCall:
-        """Return the tool call that shows a call; it is pending, until its input is complete and it is allowed."""
         self._spoken = False
-        if part.tool_call_id not in self._calls:
-            display = display_of(self._tools.get(part.tool_name))
-            title = display._replace(title="").titled(part.tool_name, {})
-            call = self.turn.tool(title, kind=display.kind, name=part.tool_name, pending=True)
-            self._calls[part.tool_call_id] = call.start()
-        return self._calls[part.tool_call_id]
+        return self._calls.open(part.tool_call_id, part.tool_name)
 
     async def _describe(self, part: BaseToolCallPart) -> None:
-        call, display, arguments = self._open(part), display_of(self._tools.get(part.tool_name)), _arguments(part)
-        path = arguments.get(display.path) if display.path else None
-        locations = [path] if isinstance(path, str) and path else []
-        await call.describe(display.titled(part.tool_name, arguments), input=arguments, locations=locations)
+        self._spoken = False
+        await self._calls.describe(part.tool_call_id, part.tool_name, _arguments(part))
 
     async def _preview(self, part: ToolCallPart) -> None:
-        preview = display_of(self._tools.get(part.tool_name)).preview
-        if preview is not None and part.tool_call_id not in self._previewed:
-            self._previewed.add(part.tool_call_id)
-            await preview(self.turn, self._open(part), _arguments(part))
+        await self._calls.preview(part.tool_call_id, part.tool_name, _arguments(part))
 
     async def _approve(self, part: ToolCallPart) -> bool | ToolDenied:
-        call, display, arguments = self._open(part), display_of(self._tools.get(part.tool_name)), _arguments(part)
         try:
-            await self._preview(part)
+            allowed = await self._calls.allowed(part.tool_call_id, part.tool_name, _arguments(part))
         except ToolFailed as e:  # there is nothing to allow
             return ToolDenied(e.message)
-        if await self.turn.allow(call.title, call, remember=display.subject(part.tool_name, arguments)):
-            return True
-        return ToolDenied(NOT_ALLOWED)
+        return True if allowed else ToolDenied(NOT_ALLOWED)
 
     async def _finish(self, part: BaseToolReturnPart[Any]) -> None:
         """Show the result of a call: what the model is told, unless the tool has shown something better."""
-        call = self._calls.pop(part.tool_call_id, None)
-        self._previewed.discard(part.tool_call_id)
-        if call is None:
-            return
         items = part.content_items(mode="str", wrap_if_error=False)
-        text = _clean("\n".join(item for item in items if isinstance(item, str)))
+        text = without_lone_surrogates("\n".join(item for item in items if isinstance(item, str)))
         is_text = isinstance(part.content, str)
-        if not call.is_empty or not is_text:
-            await call.output(text if is_text or part.files else _parsed(text))
-        if part.outcome != "success":
-            await call.fail(text)
-        elif call.is_empty:
-            for block in (_block(item) for item in items if isinstance(item, BinaryContent)):
-                if block is not None:
-                    await call.content(block)
-            await call.text(text)
-        call.close("completed")
+        blocks = (_block(item) for item in items if isinstance(item, BinaryContent))
+        await self._calls.finish(
+            part.tool_call_id,
+            text,
+            output=None if is_text else text if part.files else parsed(text),
+            blocks=[block for block in blocks if block is not None],
+            failed=part.outcome != "success",
+        )
 
 
 def _arguments(part: BaseToolCallPart) -> dict[str, Any]:
-    arguments = _parsed(_clean(part.args_as_json_str()))
-    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return parsed_arguments(part.args_as_json_str())
 
 
 def _block(file: BinaryContent) -> dict[str, Any] | None:
     kind = "image" if file.is_image else "audio" if file.is_audio else None
     return {"type": kind, "mimeType": file.media_type, "data": b64encode(file.data).decode()} if kind else None
-
-
-def _clean(text: str) -> str:
-    """Replace lone surrogates: models send halves of characters now and then, which nobody can store."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic_ai import BinaryContent
 
+from holdfast.integrations.prompt_parts import prompt_parts, prompt_text
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,30 +19,10 @@ if TYPE_CHECKING:
 
 def user_content(blocks: Sequence[Update]) -> str | list[UserContent]:
     """Return the content of a user's message for the content blocks of a prompt; plain text stays plain text."""
-    content: list[UserContent] = [_content(block) for block in blocks]
-    texts = [part for part in content if isinstance(part, str)]
-    return "\n".join(texts) if len(texts) == len(content) else content
-
-
-def _content(block: Update) -> str | BinaryContent:
-    match block["type"]:
-        case "text":
-            return block["text"]
-        case "image" | "audio":
-            return _binary(block["data"], block["mimeType"], block.get("uri") or "")
-        case "resource_link":
-            return f"[{block['name']}]({block['uri']})"
-        case "resource":
-            resource = block["resource"]
-            if "text" in resource:
-                return f'<resource uri="{resource["uri"]}">\n{resource["text"]}\n</resource>'
-            return _binary(resource["blob"], resource.get("mimeType") or "application/octet-stream", resource["uri"])
-        case other:
-            return f"[{other}, which cannot be shown to the model]"
-
-
-def _binary(data: str, media_type: str, name: str) -> str | BinaryContent:
-    try:
-        return BinaryContent(b64decode(data, validate=True), media_type=media_type)
-    except ValueError:
-        return f"[{media_type} {name}: its data are damaged]"
+    parts = prompt_parts(blocks)
+    if (text := prompt_text(parts)) is not None:
+        return text
+    return [
+        part if isinstance(part, str) else BinaryContent(b64decode(part.data), media_type=part.media_type)
+        for part in parts
+    ]
