@@ -14,10 +14,13 @@ from pydantic_ai import (
     BinaryContent,
     CallDeferred,
     ModelMessage,
+    ModelResponse,
     ModelRetry,
     NativeToolCallPart,
     NativeToolReturnPart,
     RunContext,
+    TextPart,
+    ToolCallPart,
     ToolReturnPart,
     UsageLimits,
     UserPromptPart,
@@ -333,3 +336,24 @@ async def test_two_calls_with_one_id_are_refused_and_the_conversation_goes_on() 
         assert {it["status"] for it in calls(client)} == {"failed"}
         assert await client.prompt(session, "again") == "end_turn"
         assert {it.outcome for it in script.parts(ToolReturnPart)} == {"interrupted"}
+
+
+@VERSIONS
+async def test_a_model_that_does_not_stream_is_shown_all_the_same(version: int) -> None:
+    def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        if isinstance(messages[-1].parts[-1], ToolReturnPart):
+            return ModelResponse([TextPart("It is 21 °C.")])
+        return ModelResponse([TextPart("Let me see. "), ToolCallPart("look", {"place": "sky"})])
+
+    agent = Agent(FunctionModel(answer))
+
+    @agent.tool_plain
+    def look(place: str) -> str:
+        return f"the {place} is blue"
+
+    async with serving(acp_agent(agent)) as host:
+        client = await host.client(version)
+        assert await client.prompt(await client.new(), "How warm is it?") == "end_turn"
+        assert client.said() == "Let me see. It is 21 °C."
+        (shown,) = calls(client)
+        assert (shown["name"], shown["rawInput"], shown["status"]) == ("look", {"place": "sky"}, "completed")

@@ -121,7 +121,8 @@ class RunDisplay:
         self._finish_reason = str(about.get("finish_reason") or about.get("stop_reason") or self._finish_reason)
         usage = message.usage_metadata
         if usage and self._context_window:
-            await self._turn.usage(usage["input_tokens"] + usage["output_tokens"], self._context_window)
+            taken, given = usage["input_tokens"], usage["output_tokens"]
+            await self._turn.usage(taken + given, self._context_window, input_tokens=taken, output_tokens=given)
         if isinstance(message, AIMessageChunk) and message.chunk_position == "last":
             await self.settle()
 

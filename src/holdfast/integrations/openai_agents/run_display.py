@@ -91,7 +91,8 @@ class RunDisplay:
     async def _note(self, response: Any) -> None:
         """Show how full the model's context is; note why the model stopped."""
         if response.usage is not None and self._context_window:
-            await self._turn.usage(response.usage.input_tokens + response.usage.output_tokens, self._context_window)
+            taken, given = response.usage.input_tokens, response.usage.output_tokens
+            await self._turn.usage(taken + given, self._context_window, input_tokens=taken, output_tokens=given)
         details = response.incomplete_details
         if details is not None and details.reason in EARLY:
             self._turn.stop(EARLY[details.reason])

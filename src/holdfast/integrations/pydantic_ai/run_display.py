@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import (
@@ -34,6 +34,7 @@ from pydantic_core import to_json
 
 from holdfast.errors import UsageError
 from holdfast.integrations.pydantic_ai.display import display_of
+from holdfast.integrations.pydantic_ai.whole_answers import streamed
 from holdfast.integrations.visible_calls import (
     NOT_ALLOWED,
     VisibleCalls,
@@ -105,6 +106,14 @@ class RunDisplay(AbstractCapability[Any]):
         del ctx
         self._tools = {tool.name: tool for tool in tool_defs}
         return tool_defs
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Let models that do not stream answer too."""
+        del ctx
+        model = streamed(request_context.model)
+        return request_context if model is request_context.model else replace(request_context, model=model)
 
     async def on_event(self, ctx: RunContext[Any], *, event: AgentStreamEvent) -> None:
         """Show what happens."""
