@@ -433,6 +433,9 @@ class WrappedAgent:
                 self.say(json.dumps(said.get("result", said.get("error"))))
             case "run":
                 self.run_in_terminal(rest)
+            case "shell":
+                done = subprocess.run(["/bin/sh", "-c", rest], capture_output=True, text=True, check=False)
+                self.say(f"{done.stdout}{done.stderr}.")
             case "raw":
                 self.update_of(self.at.id, json.loads(rest))
             case "notify":

@@ -7,20 +7,24 @@ import logging
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
 from holdfast.cli.agent_command import AgentCommand, command_behind
+from holdfast.cli.hosting_options import check_hosting, has_launcher, hosting_options, make_hosting, make_workspaces
 from holdfast.cli.node_options import node_address
 from holdfast.cli.server_files import local_token, server_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from holdfast.cli.server_files import ServerFiles
     from holdfast.engine import AgentPort
+    from holdfast.hosting import Hosting
+    from holdfast.server.audit import AuditLog
     from holdfast.server.host import Host, ProtocolChoice
-    from holdfast.server.remote import RemoteServer
+    from holdfast.server.remote import RemoteServer, TokenFile, Workspaces
     from holdfast.store import SessionStore
     from holdfast.web import WebPages
 
@@ -36,6 +40,10 @@ its command, behind `--`:
                                                for others; give each of them a token: holdfast token new ada
   holdfast serve weather.py --web              with the page for browsers
   holdfast serve demo --port 8181 --no-auth    for tests: everybody on this machine is let in
+
+\b
+  holdfast serve --host 0.0.0.0 … --workspace '/srv/{principal}' --as-user 'agent-{principal}' -- gemini --acp
+                                               for a team: each person's agent is another user of this machine
 
 Sessions are opened in directories of this machine. You may choose any, as long as others cannot reach the server.
 Everybody else, and everybody on a server that others can reach, has those of --workspace; without it, one of their own
@@ -69,15 +77,8 @@ themselves. All limits can be put into a file: --config serve.toml.
 @click.option(
     "--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file of tokens (default: beside the store)."
 )
-@click.option(
-    "--workspace",
-    "workspaces",
-    metavar="DIR",
-    multiple=True,
-    help="A directory in which sessions may be opened; {principal} in it stands for who asks. May be given again.",
-)
+@hosting_options
 @click.option("--web", "has_page", is_flag=True, help="Serve the web page too: everybody sees their own sessions.")
-@click.option("--mcp-programs", is_flag=True, help="Start MCP servers that clients name, as this user: trust them.")
 @click.option("--store", metavar="FILE", help="Where sessions are kept, as for `holdfast run`.")
 @click.option(
     "--node-url",
@@ -91,7 +92,9 @@ themselves. All limits can be put into a file: --config serve.toml.
 )
 @click.option("--protocol", type=click.Choice(["1", "2", "auto"]), default="auto", show_default=True)
 @click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A TOML file with a table [limits]."
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file with [limits], [environment], [principals.NAME].",
 )
 @click.option("--max-connections", type=click.IntRange(1), help="Connections of one principal at once (256).")
 @click.option("--max-message", type=click.IntRange(1_024), metavar="BYTES", help="The longest message (16 MiB).")
@@ -126,10 +129,12 @@ async def _serve(agent: str | None, command: tuple[str, ...] | None, options: Ma
 
     _check(options)
     options = {**options, "node": node_address(options)}
+    check_hosting(options, command)
     listening = listen(options["host"], options["port"])
     port = listening.getsockname()[1]
-    async with _agent_port(agent, command, options) as agent_port:
-        server = _remote_server(_host(agent_port, options), options, port)
+    hosted = _hosted(options)
+    async with _agent_port(agent, command, options, hosted) as agent_port:
+        server = _remote_server(_host(agent_port, options), options, port, hosted)
         await serve(
             server, listening, tls_cert=options["tls_cert"], tls_key=options["tls_key"],
             on_ready=lambda: _greet(server, options, port),
@@ -141,9 +146,6 @@ def _check(options: Mapping[str, Any]) -> None:
     from holdfast.server.remote.names import is_loopback  # noqa: PLC0415
 
     here = is_loopback(options["host"])
-    for directory in options["workspaces"]:
-        if not Path(directory).is_absolute() or ("{principal}" not in directory and not Path(directory).is_dir()):
-            raise click.UsageError(f"--workspace {directory}: name a directory that is there, by its absolute path")
     if (options["tls_cert"] is None) is not (options["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
     if options["no_auth"] and not here:
@@ -155,24 +157,42 @@ def _check(options: Mapping[str, Any]) -> None:
         )
 
 
-def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteServer:
-    from holdfast.model import LOCAL  # noqa: PLC0415
-    from holdfast.server.remote import (  # noqa: PLC0415
-        Everybody,
-        RemoteServer,
-        SignIn,
-        TokenFile,
-        Workspaces,
-        names_for,
-    )
-    from holdfast.server.remote.names import is_loopback  # noqa: PLC0415
+class _Hosted(NamedTuple):
+    """What is decided before the agent is there: who may work where, how it is started, where that is noted."""
+
+    files: ServerFiles
+    tokens: TokenFile
+    workspaces: Workspaces
+    hosting: Hosting
+    audit: AuditLog | None
+
+
+def _hosted(options: Mapping[str, Any]) -> _Hosted:
+    from holdfast.server.audit import AuditLog  # noqa: PLC0415
+    from holdfast.server.remote import TokenFile  # noqa: PLC0415
     from holdfast.store.address import MEMORY  # noqa: PLC0415
 
     files = server_files(options["store"])
-    names = names_for(options["host"], port, options["names"], options["origins"])
     tokens = TokenFile(options["tokens"] or files.tokens)
-    authenticator = Everybody() if options["no_auth"] else local_token(files, tokens)
-    sign_in = SignIn(files.cookie_key)
+    workspaces = make_workspaces(options, tokens, files.workspaces)
+    unwanted = options["no_audit"] or (options["audit"] is None and options["store"] == MEMORY)
+    audit = None if unwanted else AuditLog(options["audit"] or files.audit)
+
+    def used(principal: str, session: str, method: str, what: str) -> None:
+        if audit is not None:
+            audit.record(method, principal, session=session, what=what)
+
+    hosting = make_hosting(options, workspaces, files.homes, _settings(options), used)
+    return _Hosted(files, tokens, workspaces, hosting, audit)
+
+
+def _remote_server(host: Host, options: Mapping[str, Any], port: int, hosted: _Hosted) -> RemoteServer:
+    from holdfast.server.remote import Everybody, RemoteServer, SignIn, names_for  # noqa: PLC0415
+    from holdfast.store.address import MEMORY  # noqa: PLC0415
+
+    names = names_for(options["host"], port, options["names"], options["origins"])
+    authenticator = Everybody() if options["no_auth"] else local_token(hosted.files, hosted.tokens)
+    sign_in = SignIn(hosted.files.cookie_key)
     pages = _pages(host, options) if options["has_page"] else None
     return RemoteServer(
         host,
@@ -182,14 +202,10 @@ def _remote_server(host: Host, options: Mapping[str, Any], port: int) -> RemoteS
         authenticator=authenticator,
         sign_in=sign_in,
         limits=_limits(options),
-        keep=None if options["store"] == MEMORY else files.connections,
-        workspaces=Workspaces(
-            options["workspaces"],
-            named=tokens.workspaces,
-            own=files.workspaces,
-            anywhere=(LOCAL,) if is_loopback(options["host"]) else (),
-        ),
-        programs=options["mcp_programs"],
+        keep=None if options["store"] == MEMORY else hosted.files.connections,
+        workspaces=hosted.workspaces,
+        programs=options["mcp_programs"] or has_launcher(options),
+        audit=hosted.audit,
     )
 
 
@@ -208,7 +224,7 @@ def _pages(host: Host, options: Mapping[str, Any]) -> WebPages:
 
 @asynccontextmanager
 async def _agent_port(
-    agent: str | None, command: tuple[str, ...] | None, options: Mapping[str, Any]
+    agent: str | None, command: tuple[str, ...] | None, options: Mapping[str, Any], hosted: _Hosted
 ) -> AsyncGenerator[AgentPort]:
     """Yield the agent that the command line names: one of ours, or another process."""
     if command is None:
@@ -220,7 +236,13 @@ async def _agent_port(
     from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
     from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
 
-    launch = Launch(command, name=options["agent_name"], lost_context=options["on_lost_context"], on_stderr=show_stderr)
+    launch = Launch(
+        command,
+        name=options["agent_name"],
+        lost_context=options["on_lost_context"],
+        on_stderr=show_stderr,
+        hosting=hosted.hosting,
+    )
     async with ProxyPort(launch) as port:
         yield port
 
@@ -241,19 +263,29 @@ def _limits(options: Mapping[str, Any]) -> Any:
     from holdfast.server.remote import RemoteLimits  # noqa: PLC0415
 
     limits = RemoteLimits()
-    if options["config"] is not None:
-        try:
-            table = msgspec.toml.decode(options["config"].read_bytes(), type=dict[str, dict[str, float]])
-            chosen = table.get("limits", {})
-            limits = limits._replace(**{name: type(getattr(limits, name))(value) for name, value in chosen.items()})
-        except (msgspec.DecodeError, AttributeError, ValueError) as e:
-            raise click.UsageError(f"{options['config']} makes no sense: {e}") from None
+    try:
+        chosen = msgspec.convert(_settings(options).get("limits", {}), dict[str, float])
+        limits = limits._replace(**{name: type(getattr(limits, name))(value) for name, value in chosen.items()})
+    except (msgspec.ValidationError, AttributeError, ValueError) as e:
+        raise click.UsageError(f"{options['config']} makes no sense: {e}") from None
     flags = {
         "connections": options["max_connections"],
         "message": options["max_message"],
         "grace": options["grace"],
     }
     return limits._replace(**{name: value for name, value in flags.items() if value is not None})
+
+
+def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the file of settings says: [limits], [environment], [principals.NAME]."""
+    import msgspec  # noqa: PLC0415
+
+    if options["config"] is None:
+        return {}
+    try:
+        return msgspec.toml.decode(options["config"].read_bytes(), type=dict[str, dict[str, Any]])
+    except msgspec.DecodeError as e:
+        raise click.UsageError(f"{options['config']} makes no sense: {e}") from None
 
 
 def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:

@@ -27,6 +27,9 @@ class ServerFiles(NamedTuple):
     """Directories of principals that were given none."""
     shares: Path
     """Links with which others read a session."""
+    homes: Path
+    """Homes of agents behind a launcher."""
+    audit: Path
 
 
 def server_files(store: str | None = None) -> ServerFiles:
@@ -34,7 +37,7 @@ def server_files(store: str | None = None) -> ServerFiles:
     beside = directory_beside(store or default_address())
     return ServerFiles(
         beside / "tokens.toml", beside / "cookie.key", beside / "connections", beside / "local.token",
-        beside / "workspaces", beside / "shares",
+        beside / "workspaces", beside / "shares", beside / "homes", beside / "audit.jsonl",
     )  # fmt: skip
 
 

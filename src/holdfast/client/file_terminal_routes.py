@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.client.services import ReadTextFile, WriteTextFile
+from holdfast.client.file_requests import ReadTextFile, WriteTextFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

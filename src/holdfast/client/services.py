@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import msgspec
-
-from holdfast.errors import FileMissing, FileRefused, InvalidParams, UsageError
+from holdfast.client.file_requests import file_errors_refused
 from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from holdfast.client.file_requests import ReadTextFile, WriteTextFile
     from holdfast.client.open_session import OpenSession
     from holdfast.client.session import ClientSession
     from holdfast.client.terminals import Terminals
@@ -38,23 +36,6 @@ Questions: TypeAlias = (
 OnComplete: TypeAlias = "Callable[[Elicitation], Awaitable[None]] | None"
 OnRequest: TypeAlias = "Callable[[str, Any], Awaitable[object]] | None"
 OnNotification: TypeAlias = "Callable[[str, Any], Awaitable[None]] | None"
-
-
-class ReadTextFile(msgspec.Struct, rename="camel"):
-    """The parameters of `fs/read_text_file`."""
-
-    session_id: str
-    path: str
-    line: int | None = None
-    limit: int | None = None
-
-
-class WriteTextFile(msgspec.Struct, rename="camel"):
-    """The parameters of `fs/write_text_file`."""
-
-    session_id: str
-    path: str
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +75,13 @@ class Services:
 
     async def read_file(self, session: OpenSession, params: ReadTextFile) -> dict[str, str]:
         """Read a file for the agent."""
-        with _file_errors_refused(params.path):
+        with file_errors_refused(params.path):
             files = self._files(session)
             return {"content": await files.read_text(params.path, line=params.line, limit=params.limit)}
 
     async def write_file(self, session: OpenSession, params: WriteTextFile) -> dict[str, str]:
         """Write a file for the agent."""
-        with _file_errors_refused(params.path):
+        with file_errors_refused(params.path):
             await self._files(session).write_text(params.path, params.content)
         return {}
 
@@ -164,16 +145,3 @@ def _option_of_kind(question: Permission, kind: Literal["allow", "reject"]) -> P
     """Return an option of a kind; one that holds once is preferred to one that holds for ever."""
     kinds = (f"{kind}_once", f"{kind}_always")
     return next((option for wanted in kinds for option in question.options if option.kind == wanted), None)
-
-
-@contextmanager
-def _file_errors_refused(path: str) -> Generator[None]:
-    """Turn the errors of reading and writing a file into errors that may be sent to the agent."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise FileMissing(f"There is no file {path}", {"path": path}) from None
-    except (FileRefused, UsageError) as e:  # UsageError: this system has no file tools
-        raise InvalidParams(str(e), {"path": path}) from None
-    except OSError as e:
-        raise InvalidParams(f"{path}: {e.strerror}", {"path": path}) from None

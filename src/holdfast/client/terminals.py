@@ -16,8 +16,14 @@ from holdfast.model import new_id
 from holdfast.transport.descriptors import open_input
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from holdfast.children import Child
     from holdfast.model import Update
     from holdfast.workspace import Workspace
+
+    StartCommand: TypeAlias = Callable[[Sequence[str], str, Mapping[str, str]], Child]
 
 MAX_TERMINALS = 64
 """So many commands of one session may run, or be kept after their end, at once."""
@@ -51,11 +57,18 @@ class TerminalParams(msgspec.Struct, rename="camel"):
     terminal_id: str
 
 
+def start_here(command: Sequence[str], cwd: str, variables: Mapping[str, str]) -> Child:
+    """Start a command as we are, with our environment and some variables besides."""
+    return start(command, cwd=cwd, env={**os.environ, **variables}, stdin=False, stderr=False)
+
+
 class Terminals:
     """The commands of one session."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+    def __init__(self, workspace: Workspace, start_command: StartCommand = start_here) -> None:
+        """Run commands in the directories of a workspace; `start_command` starts each."""
+        self.workspace: Workspace = workspace
+        self._start = start_command
         self._running: dict[str, Terminal] = {}
 
     async def create(self, params: CreateTerminal) -> Update:
@@ -64,8 +77,8 @@ class Terminals:
             raise InvalidParams(f"There are {MAX_TERMINALS} terminals already; release one first")
         wanted = OUTPUT_BYTES if params.output_byte_limit is None else max(params.output_byte_limit, 0)
         try:
-            cwd = str(self._workspace.absolute(params.cwd or "."))
-            terminal = Terminal(params, cwd, min(wanted, OUTPUT_BYTES))
+            cwd = str(self.workspace.absolute(params.cwd or "."))
+            terminal = Terminal(params, cwd, min(wanted, OUTPUT_BYTES), self._start)
         except (FileRefused, UsageError) as e:
             raise InvalidParams(str(e)) from None
         key = new_id("term")
@@ -110,20 +123,20 @@ class Terminals:
 class Terminal:
     """One command, and the end of what it printed."""
 
-    def __init__(self, params: CreateTerminal, cwd: str, limit: int) -> None:
+    def __init__(self, params: CreateTerminal, cwd: str, limit: int, start_command: StartCommand) -> None:
         self._limit = limit
         self._kept: deque[bytes] = deque()
         self._size = 0
         self._truncated = False
         self._ended = asyncio.Event()
-        env = {**os.environ, **{variable.name: variable.value for variable in params.env}}
+        variables = {variable.name: variable.value for variable in params.env}
         try:
-            self._child = start((params.command, *params.args), cwd=cwd, env=env, stdin=False, stderr=False)
+            self._child = start_command((params.command, *params.args), cwd, variables)
         except UsageError:
             if params.args or " " not in params.command or sys.platform == "win32":
                 raise
             # Some agents send a whole line for a shell.
-            self._child = start(("/bin/sh", "-c", params.command), cwd=cwd, env=env, stdin=False, stderr=False)
+            self._child = start_command(("/bin/sh", "-c", params.command), cwd, variables)
         self._output = open_input(self._child.stdout, self._read)
         self._output.resume()
 

@@ -8,10 +8,14 @@ from holdfast.errors import AgentRefused, ConnectionLost, InternalError, RemoteE
 
 if TYPE_CHECKING:
     from holdfast.engine import ConnectedClient
+    from holdfast.proxy.launch import HostedSession
 
 
-async def forwarded(client: ConnectedClient, method: str, params: Any) -> Any:
-    """Send a request of the agent to a client and return its result; an error of the client's is the agent's too."""
+async def forwarded(client: ConnectedClient | HostedSession, method: str, params: Any) -> Any:
+    """Send a request of the agent to a client, or to the server in its place, and return its result.
+
+    An error of the client's is the agent's too.
+    """
     try:
         return await client.request(method, params)
     except RemoteError as e:

@@ -11,9 +11,14 @@ if TYPE_CHECKING:
     from holdfast.peer import Peer
 
 
-async def initialize(peer: Peer, client: ClientInfo) -> Update:
-    """Ask an agent for the version that the client speaks; one that refuses version 2 is asked for version 1."""
+async def initialize(peer: Peer, client: ClientInfo, served: frozenset[str] = frozenset()) -> Update:
+    """Ask an agent for the version that the client speaks; one that refuses version 2 is asked for version 1.
+
+    `served` is what a server has for the agent in the place of its clients: ``read``, ``write``, ``terminal``.
+    """
     params = initialize_params(client)
+    if served:
+        params["clientCapabilities"] = served_capabilities(1, served)
     try:
         return await peer.request("initialize", params, result=dict[str, Any])
     except InvalidAnswer:
@@ -36,6 +41,15 @@ def initialize_params(client: ClientInfo) -> Update:
         params |= {"info": about, "capabilities": client.capabilities}
         params["clientCapabilities"] = _as_version_1(client.capabilities)
     return params if client.meta is None else {**params, "_meta": client.meta}
+
+
+def served_capabilities(version: int, served: frozenset[str]) -> Update:
+    """Return what a server that serves files and terminals says of itself, in place of its clients (H11)."""
+    elicitation: Update = {"elicitation": {"form": {}, "url": {}}}
+    if version == 2:
+        return elicitation  # which has neither files nor terminals of clients
+    files = {"readTextFile": "read" in served, "writeTextFile": "write" in served}
+    return {**_as_version_1(elicitation), "fs": files, "terminal": "terminal" in served}
 
 
 def _as_version_1(capabilities: Update) -> Update:

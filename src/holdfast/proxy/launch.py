@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from holdfast.proxy.in_process import InProcessTransport
 
@@ -24,6 +24,62 @@ MAX_LINE_BYTES = 64 << 20
 
 SEED_CHARACTERS = 100_000
 """So much of a conversation is told again to an agent that has forgotten it, the newest of it."""
+
+
+class Prepared(Protocol):
+    """A command that is ready to be started; see `holdfast.hosting`."""
+
+    @property
+    def command(self) -> tuple[str, ...]: ...
+    @property
+    def env(self) -> Mapping[str, str]: ...
+    @property
+    def cwd(self) -> str | None: ...
+
+
+class HostedSession(Protocol):
+    """Files and commands of one session; to an agent it is as a client that has them."""
+
+    services: frozenset[str]
+    """What it has: ``read``, ``write``, ``terminal``."""
+    session_id: str
+
+    def work_in(self, roots: Sequence[str]) -> None:
+        """Use these directories from now on."""
+        ...
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Answer a request of the agent."""
+        ...
+
+    def embed_terminal(self, terminal_id: str, own_id: str) -> None:
+        """Show a terminal of its own where a tool call shows `terminal_id`."""
+        ...
+
+    async def close(self) -> None:
+        """End its commands."""
+        ...
+
+
+class Hosting(Protocol):
+    """What a server gives to the agents of its principals (H11)."""
+
+    @property
+    def has_homes(self) -> bool:
+        """Whether what an agent has in its home is of one principal alone."""
+        ...
+
+    def serves(self, principal: str) -> frozenset[str]:
+        """Return what an agent may ask the server for, instead of its client; empty where nothing."""
+        ...
+
+    def prepare(self, principal: str, command: Sequence[str]) -> Prepared | None:
+        """Return how an agent is started for a principal; None for as it is."""
+        ...
+
+    def open(self, principal: str, session_id: str) -> HostedSession:
+        """Return the files and commands of a session."""
+        ...
 
 
 class Launch(NamedTuple):
@@ -45,6 +101,8 @@ class Launch(NamedTuple):
     """Is called with what the agent writes to stderr."""
     open: Callable[[int], Awaitable[InProcessTransport]] | None = None
     """Connects to an agent of this process, in the place of a command; it is given how long a line may be."""
+    hosting: Hosting | None = None
+    """Starts its processes for principals, and serves files and commands to them, where a server does."""
 
     @property
     def base_name(self) -> str:

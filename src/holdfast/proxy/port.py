@@ -12,6 +12,7 @@ import msgspec
 from holdfast.errors import AgentRefused, InternalError, InvalidParams, UsageError
 from holdfast.model import LOCAL, AgentDescription, AuthMethod, ClientInfo
 from holdfast.model.events import is_object
+from holdfast.proxy.handshake import served_capabilities
 from holdfast.proxy.launch import MAX_LINE_BYTES
 from holdfast.proxy.own_sessions import adopt, delete, own_sessions
 from holdfast.proxy.process import AgentProcess
@@ -84,6 +85,7 @@ class ProxyPort:
         return await self._process(client.principal, client.info, client)
 
     async def _process(self, principal: str, info: ClientInfo, client: ConnectedClient | None = None) -> AgentProcess:
+        info = self._introduced(principal, info)
         key = self._key(principal, info)
         starting = self._processes.get(key)
         if starting is None or (starting.done() and not _is_alive(starting)):
@@ -93,13 +95,27 @@ class ProxyPort:
                     del self._processes[key]
 
             conductor = None if self.launch.command else client
-            start = AgentProcess.start(self, info, lost, conductor)
+            start = AgentProcess.start(self, principal, info, lost, conductor)
             task = self._processes[key] = asyncio.get_running_loop().create_task(start, name="start an agent")
             starting = task
         try:
             return await asyncio.shield(starting)
         except UsageError as e:
             raise AgentRefused(InternalError.code, str(e)) from None
+
+    def serves(self, principal: str) -> frozenset[str]:
+        """Return which files and terminals are served to a principal's agent by the server itself (H11)."""
+        hosting = self.launch.hosting
+        return frozenset() if hosting is None else hosting.serves(principal)
+
+    def _introduced(self, principal: str, info: ClientInfo) -> ClientInfo:
+        """Return what an agent is told of its client: on a server, what the server has, since clients come and go."""
+        served = self.serves(principal)
+        return (
+            info
+            if not served
+            else ClientInfo(protocol=info.protocol, capabilities=served_capabilities(info.protocol, served))
+        )
 
     def _key(self, principal: str, info: ClientInfo) -> tuple[str, bytes]:
         if not self.launch.command:
@@ -117,7 +133,7 @@ class ProxyPort:
         """Start the agent with what the client can do, and describe it as it describes itself (G1)."""
         self._principals.add(client.principal)
         process = await self._process_of(client)
-        self._clients[client] = self._key(client.principal, client.info)
+        self._clients[client] = self._key(client.principal, self._introduced(client.principal, client.info))
         agent = process.dialect.agent
         by = {ability: "agent" if agent.can(ability) else "holdfast" for ability in _ABILITIES}
         by |= {"load": "holdfast", "resume": "holdfast", "rename": "holdfast", "archive": "holdfast"}
@@ -182,7 +198,8 @@ class ProxyPort:
 
     def _has_home_of(self, principal: str) -> bool:
         """Return whether what the agent has in its home is this principal's, as it is where nobody else asks."""
-        return principal == LOCAL and self._principals == {LOCAL}
+        hosting = self.launch.hosting
+        return (principal == LOCAL and self._principals == {LOCAL}) or (hosting is not None and hosting.has_homes)
 
     # What the protocol does not define
 

@@ -74,9 +74,16 @@ class AgentProcess:
 
     @classmethod
     async def start(
-        cls, port: ProxyPort, info: ClientInfo, lost: Callable[[], None], conductor: ConnectedClient | None = None
+        cls,
+        port: ProxyPort,
+        principal: str,
+        info: ClientInfo,
+        lost: Callable[[], None],
+        conductor: ConnectedClient | None = None,
     ) -> AgentProcess:
-        """Start an agent for clients with these capabilities; one that a conductor has started is reached through it.
+        """Start an agent for a principal's clients with these capabilities.
+
+        One that a conductor has started is reached through it.
 
         Raises `AgentRefused` if it cannot be started, exits, is silent, or refuses `initialize`.
         """
@@ -87,26 +94,28 @@ class AgentProcess:
         elif launch.open is not None:
             transport = await launch.open(port.max_line)
         else:
+            prepared = None if launch.hosting is None else launch.hosting.prepare(principal, launch.command)
             transport = await spawn(
-                *launch.command,
-                env=launch.env,
+                *(launch.command if prepared is None else prepared.command),
+                cwd=None if prepared is None else prepared.cwd,
+                env=launch.env if prepared is None else prepared.env,
                 limit=port.max_line,
                 patience=launch.exit_seconds,
                 on_stderr=launch.on_stderr,
             )
         process = cls(port, transport, launch, lost)
         try:
-            await process._initialize(info)
+            await process._initialize(info, port.serves(principal))
         except BaseException:
             await process.end()
             raise
         return process
 
-    async def _initialize(self, info: ClientInfo) -> None:
+    async def _initialize(self, info: ClientInfo, served: frozenset[str]) -> None:
         waiting = asyncio.timeout(self._launch.start_seconds)
         try:
             async with waiting:
-                self.answer = await initialize(self.peer, info)
+                self.answer = await initialize(self.peer, info, served)
                 self.dialect = dialect_for(answered_version(self.answer), self.answer)
         except TimeoutError:
             transport = self.transport

@@ -153,6 +153,8 @@ class RemoteSession:
         if self._idle is not None and not self._idle.done():
             self._idle.set_exception(AgentRefused(InternalError.code, str(death)))
             self._idle.exception()
+        if self.owner is not None:
+            self.owner.end_commands()
 
     def replaced(self) -> None:
         """Note that the agent has given this id to another session."""

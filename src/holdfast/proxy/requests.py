@@ -79,7 +79,7 @@ class AgentRequests:
         service = _SERVICES.get(request.method)
         if service is None:
             return await self._forward(request.method, params, session)
-        client = None if session is None else session.client_at_work()
+        client = None if session is None else session.served() or session.client_at_work()
         if session is None or client is None:
             raise InternalError("The client whose turn it is has gone")
         if service not in client.services:

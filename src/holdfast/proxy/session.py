@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from holdfast.engine import LiveSession, LiveTurn, Origin, SessionClient
     from holdfast.model import Event, Option, OptionValue, StopReason, Update
+    from holdfast.proxy.launch import HostedSession
     from holdfast.proxy.port import ProxyPort
     from holdfast.proxy.remote import RemoteSession
     from holdfast.proxy.restore import Lost
@@ -68,6 +69,7 @@ class ProxySession:
         self._lost: Lost | None = None  # what to tell the agent with the next prompt
         self._opening: asyncio.Task[None] | None = None
         self._last_client: SessionClient | None = None
+        self._hosted: HostedSession | None = None  # the files and commands that the server has for the agent
         if self.record.options:
             self.options, self.values = options_from({"configOptions": self.record.options})
 
@@ -115,6 +117,7 @@ class ProxySession:
     async def close(self) -> None:
         """Close the agent's session; one that cannot be closed stays live in the agent, and is not loaded again."""
         self.port.closed(self)
+        self.end_commands()
         if self._opening is not None and not self._opening.done():
             # What the agent is just bringing back must not be live in it without our knowing.
             await asyncio.wait({self._opening}, timeout=OPENING_SECONDS)
@@ -330,6 +333,23 @@ class ProxySession:
             self.take(event)
 
     # Whose services the agent uses
+
+    def served(self) -> HostedSession | None:
+        """Return the files and commands that the server itself has for the agent, where it has (H11)."""
+        principal, hosting = self.live.principal, self.port.launch.hosting
+        if hosting is None or not hosting.serves(principal):
+            return None
+        if self._hosted is None:
+            self._hosted = hosting.open(principal, self.live.id)
+        turn = self.live.turn
+        self._hosted.work_in(turn.roots if turn is not None and turn.running else self.live.roots)
+        return self._hosted
+
+    def end_commands(self) -> None:
+        """End the commands that the server runs for the agent: the agent is gone, or the session."""
+        hosted, self._hosted = self._hosted, None
+        if hosted is not None:
+            self.live.start(hosted.close())
 
     def client_at_work(self) -> SessionClient | None:
         """Return the client whose turn it is; between turns the one that prompted last, or any that watches (G7)."""

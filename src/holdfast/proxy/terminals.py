@@ -13,6 +13,7 @@ from holdfast.proxy.forwarding import forwarded
 if TYPE_CHECKING:
     from holdfast.engine import SessionClient
     from holdfast.model import Update
+    from holdfast.proxy.launch import HostedSession
     from holdfast.proxy.session import ProxySession
 
 
@@ -22,7 +23,9 @@ class ClientTerminals:
     def __init__(self) -> None:
         self._shown: dict[str, Update] = {}  # by terminal, what was said of it last
 
-    async def forward(self, session: ProxySession, client: SessionClient, method: str, params: Update) -> Any:
+    async def forward(
+        self, session: ProxySession, client: SessionClient | HostedSession, method: str, params: Update
+    ) -> Any:
         """Send a request about a terminal to the client, and say in the session what is known of it then."""
         ours = {**params, "sessionId": client.session_id}
         if method == "terminal/release":
@@ -38,7 +41,9 @@ class ClientTerminals:
             self._shown.pop(str(params.get("terminalId")), None)
         return answer
 
-    def _created(self, session: ProxySession, client: SessionClient, params: Update, answer: object) -> None:
+    def _created(
+        self, session: ProxySession, client: SessionClient | HostedSession, params: Update, answer: object
+    ) -> None:
         terminal = answer.get("terminalId") if is_object(answer) else None
         if not isinstance(terminal, str):
             return
@@ -50,7 +55,7 @@ class ClientTerminals:
         self._shown[terminal] = {}
         session.take(event_from(update))
 
-    async def _read(self, session: ProxySession, client: SessionClient, params: Update) -> None:
+    async def _read(self, session: ProxySession, client: SessionClient | HostedSession, params: Update) -> None:
         """Ask the client what a terminal has printed."""
         terminal = str(params.get("terminalId"))
         if "exitStatus" in self._shown.get(terminal, {}):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.errors import ConnectionLost, RemoteError
 from holdfast.format import event_in, stored
-from holdfast.model import event_from, shortened_update
+from holdfast.model import Permission, event_from, shortened_update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -254,13 +254,29 @@ class AttachedClient:
         if request is None:
             return None
         try:
-            return self._questions.answer(question, await self._peer.request(*request))
+            answer = self._questions.answer(question, await self._peer.request(*request))
         except RemoteError as e:
             log.info("A question got no answer: %s", e)
             return None
         except ConnectionLost:
             # That is no answer: the question waits for another client (F5). Detaching this one cancels us.
             return await asyncio.get_running_loop().create_future()
+        self._record_answer(question, answer)
+        return answer
+
+    def _record_answer(self, question: Question, answer: Answer) -> None:
+        """Note what the user has answered: which kind of option, for which kind of tool."""
+        if isinstance(question, Permission):
+            chosen, call = question.chosen(answer), question.shown_call()
+            self._connection.record(
+                "permission",
+                session=self.session_id,
+                answer=None if chosen is None else chosen.kind,
+                tool=call.get("kind"),
+                call=call.get("toolCallId"),
+            )
+        else:
+            self._connection.record("elicitation", session=self.session_id, answer=getattr(answer, "action", None))
 
     # Leaving
 

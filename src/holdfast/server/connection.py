@@ -11,6 +11,7 @@ from holdfast.errors import AuthRequired, InvalidRequest, SessionNotFound, Unsup
 from holdfast.model import LOCAL, AgentDescription, ClientInfo, Scope
 from holdfast.peer import Peer, Routes
 from holdfast.server.access import Access
+from holdfast.server.audit import audited
 from holdfast.server.positions import ASKED, PROCESS, InMeta
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.jsonrpc import Request
     from holdfast.peer import Observer, PeerLimits
+    from holdfast.server.audit import AuditLog
     from holdfast.server.dialect import Dialect
     from holdfast.server.host import Host
     from holdfast.server.positions import PositionTelling, SeenUpTo
@@ -79,6 +81,8 @@ class ClientConnection:
         self._logged_in_here = False
         self.positions: PositionTelling | None = None
         """How the client is told positions, if it is (H4)."""
+        self.audit: AuditLog | None = None
+        """Where it is noted what the client does (H11)."""
         self.max_sessions: int | None = None
         """How many sessions the client may have open at once; None is any number."""
         self._dialect: Dialect | None = None
@@ -104,6 +108,11 @@ class ClientConnection:
         """Note a session that the client had open before this process began."""
         assert self._dialect is not None
         self._dialect.reopen(session_id, cwd, additional)
+
+    def record(self, did: str, /, **what: Any) -> None:
+        """Note what the client's principal did, where that is wanted (H11)."""
+        if self.audit is not None:
+            self.audit.record(did, self.principal, client=self.info.name, **what)
 
     # Logging in: each connection by itself (C12)
 
@@ -184,6 +193,8 @@ class ClientConnection:
             self._dialect = self._speak(version)
             routes = self._dialect.routes()
             self._route_initialize(routes)  # some send it twice (A6)
+            if self.audit is not None:
+                audited(routes, self.record)
             self.peer.routes = routes
         answer = self._dialect.initialized()
         if isinstance(self.positions, InMeta):

@@ -18,6 +18,7 @@ from holdfast.workspace.safe_open import SafeOpener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from concurrent.futures import ThreadPoolExecutor
 
     from holdfast.workspace.results import Entry, Match, Results
     from holdfast.workspace.roots import AnyPath, RootedPath, Workspace
@@ -33,10 +34,17 @@ class Files:
     it was raises `RootReplaced`. What the system refuses is raised as it is, as `FileNotFoundError` and the like.
     """
 
-    __slots__ = ("_opener", "workspace")
+    __slots__ = ("_opener", "_threads", "workspace")
 
-    def __init__(self, workspace: Workspace, *, openat2: bool | None = None) -> None:
-        """Use the files of a workspace. `openat2` forces or forbids the system call of that name, for tests."""
+    def __init__(
+        self, workspace: Workspace, *, openat2: bool | None = None, threads: ThreadPoolExecutor | None = None
+    ) -> None:
+        """Use the files of a workspace.
+
+        `openat2` forces or forbids the system call of that name, for tests. `threads` are those that texts are read and
+        written in, as of another user; by default any.
+        """
+        self._threads = threads
         self.workspace: Workspace = workspace
         self._opener = SafeOpener(workspace) if openat2 is None else SafeOpener(workspace, openat2)
 
@@ -60,6 +68,7 @@ class Files:
             lambda: read_files.read_text(
                 self._opener, rooted, line=line, limit=limit, encoding=encoding, max_bytes=max_bytes
             ),
+            self._threads,
         )
 
     async def read_bytes(self, path: AnyPath, *, max_bytes: int = read_files.MAX_READ_BYTES) -> bytes:
@@ -74,7 +83,8 @@ class Files:
         there says. With `sync` it survives a power cut when this returns.
         """
         rooted = self.workspace.locate(path)
-        await _change(rooted, lambda: write_files.write_text(self._opener, rooted, text, encoding=encoding, sync=sync))
+        work = lambda: write_files.write_text(self._opener, rooted, text, encoding=encoding, sync=sync)  # noqa: E731
+        await _change(rooted, work, self._threads)
 
     async def write_bytes(self, path: AnyPath, data: bytes, *, sync: bool = False) -> None:
         """Write a whole file, as `write_text` does."""
@@ -157,9 +167,9 @@ class Files:
         await _change(None, lambda: write_files.rename(self._opener, source, target, replace=replace))
 
 
-async def _read(path: RootedPath, work: Callable[[], T]) -> T:
+async def _read(path: RootedPath, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
     """Read in a thread. A caller that is cancelled does not wait for it: it changes nothing."""
-    return await asyncio.to_thread(_with_path, path, work)
+    return await asyncio.get_running_loop().run_in_executor(threads, _with_path, path, work)
 
 
 async def _scan(path: RootedPath, work: Callable[[threading.Event], T]) -> T:
@@ -171,9 +181,9 @@ async def _scan(path: RootedPath, work: Callable[[threading.Event], T]) -> T:
         stopped.set()
 
 
-async def _change(path: RootedPath | None, work: Callable[[], T]) -> T:
+async def _change(path: RootedPath | None, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
     """Change something in a thread. A caller that is cancelled waits for the end: nothing changes afterwards."""
-    done = asyncio.get_running_loop().run_in_executor(None, _with_path, path, work)
+    done = asyncio.get_running_loop().run_in_executor(threads, _with_path, path, work)
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:

@@ -22,6 +22,8 @@ from holdfast.errors import FileRefused, OutsideRoots, RootReplaced, UsageError
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
 
+    from holdfast.workspace.allowed import AllowedDirectories
+
 AnyPath: TypeAlias = str | os.PathLike[str]
 
 # A directory that is only passed through need not be readable, where the system can say so.
@@ -188,6 +190,21 @@ class Workspace:
         finally:
             for root in held:
                 root.release()
+
+    def lies_in(self, allowed: AllowedDirectories) -> bool:
+        """Return whether all directories that are there lie in some others: those that are used from now on, not names.
+
+        One that does not exist yet counts by its name.
+        """
+        for root in self._roots:
+            try:
+                with root.open() as descriptor:
+                    if not allowed.holds(descriptor):
+                        return False
+            except FileNotFoundError:
+                if allowed.first_outside((root.real,)) is not None:
+                    return False
+        return True
 
     def absolute(self, path: AnyPath) -> Path:
         """Return the absolute form of a path inside the roots. Raises `OutsideRoots`; links are not looked at."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from holdfast.server.audit import AuditLog
     from holdfast.server.host import Host
     from holdfast.server.remote.acp_streams import Incoming
     from holdfast.server.remote.authentication import Authenticator
@@ -84,6 +85,7 @@ class RemoteServer:
         workspaces: Workspaces | None = None,
         programs: bool = False,
         on_close: Callable[[], Awaitable[None]] | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         """Serve a host.
 
@@ -92,7 +94,7 @@ class RemoteServer:
         `on_close` ends them. In the directory `keep` connections over HTTP are kept, so that their ids are known after
         a restart. `workspaces` says who may work in which directories; without it the user of this machine may work
         anywhere, and nobody else at all. `programs` says that MCP servers which are programs may be named by those
-        who may not work anywhere.
+        who may not work anywhere. `audit` is where it is noted who did what.
         """
         self.host = host
         self.path = path
@@ -104,8 +106,9 @@ class RemoteServer:
         self.quotas: Quotas = Quotas(self.limits, time.monotonic)
         self.workspaces: Workspaces = workspaces or Workspaces()
         self._programs = programs
+        self.audit: AuditLog | None = audit
         self.connections: Connections = Connections(
-            host, self.limits, self.quotas, KeptConnections(keep), self._access_of
+            host, self.limits, self.quotas, KeptConnections(keep), self._access_of, audit
         )
         self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
@@ -130,6 +133,8 @@ class RemoteServer:
             await self._on_close()
         await self.connections.close_all()
         await self.host.shut_down(1.0)
+        if self.audit is not None:
+            self.audit.close()
 
     # The application
 
@@ -167,8 +172,8 @@ class RemoteServer:
             return
         try:
             self.names.check(request)
-        except Refusal:
-            self.metrics.refused["host"] += 1
+        except Refusal as e:
+            self._note_refusal("host", request, e)
             raise
         if request.method == "GET" and request.path.startswith("/link/"):
             await self._use_link(request, send)
@@ -185,6 +190,7 @@ class RemoteServer:
         elif self._pages is not None:
             scope["holdfast.principal"] = principal
             scope["holdfast.access"] = self._access_of(principal)
+            self._note_page(request, principal)
             await self._pages(scope, receive, send)
         else:
             raise Refusal(404, f"There is nothing here; the agent is at {self.path}")
@@ -216,12 +222,28 @@ class RemoteServer:
             if principal is not None and browser and "origin" not in request.headers:
                 raise Refusal(403, "A browser says which page asks; this request does not")
         if principal is None:
-            self.metrics.refused["token"] += 1
-            raise Refusal(401, "Send a token: Authorization: Bearer …", {"www-authenticate": 'Bearer realm="holdfast"'})
+            refusal = Refusal(
+                401, "Send a token: Authorization: Bearer …", {"www-authenticate": 'Bearer realm="holdfast"'}
+            )
+            self._note_refusal("token", request, refusal)
+            raise refusal
         if not self.quotas.may_ask(principal):
             self.metrics.refused["rate"] += 1
             raise Refusal(429, "Too many requests; wait a moment", {"retry-after": "1"})
         return principal
+
+    def _note_refusal(self, why: str, request: RemoteRequest, refusal: Refusal) -> None:
+        self.metrics.refused[why] += 1
+        if self.audit is not None:
+            self.audit.refuse(why, status=refusal.status, address=request.client)
+
+    def _note_page(self, request: RemoteRequest, principal: str) -> None:
+        """Note what somebody does with the page, and which session is read there (H11)."""
+        _, kind, *named = request.path.split("/")
+        reads = request.method == "GET" and kind == "sessions" and len(named) == 1
+        if self.audit is not None and (reads or request.method not in ("GET", "HEAD", "WEBSOCKET")):
+            session = named[0] if kind == "sessions" and named else None
+            self.audit.record("page", principal, method=request.method, path=request.path, session=session)
 
     def _access_of(self, principal: str) -> Access:
         """Return what a principal may use of this machine (H10)."""
@@ -230,6 +252,8 @@ class RemoteServer:
 
     async def _use_link(self, request: RemoteRequest, send: Send) -> None:
         principal = self.sign_in.use_link(request.path.removeprefix("/link/"))
+        if self.audit is not None:
+            self.audit.record("link", principal, used=principal is not None)
         if principal is None:
             raise Refusal(403, "This link was used before, or is too old; ask for a new one with `holdfast link`")
         cookie = self.sign_in.cookie_for(principal, secure=request.secure)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.server.access import Access
+    from holdfast.server.audit import AuditLog
     from holdfast.server.host import Host
     from holdfast.server.remote.kept_connections import KeptConnections
     from holdfast.server.remote.limits import Quotas, RemoteLimits
@@ -44,6 +45,7 @@ class RemoteConnection:
         limits: RemoteLimits,
         connection_id: str,
         access: Access | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         self.id = connection_id
         self.principal = principal
@@ -52,6 +54,7 @@ class RemoteConnection:
             host, transport, principal=principal, limits=LIMITS, access=access
         )
         self.client.max_sessions = limits.sessions
+        self.client.audit = audit
         self.streams: AcpStreams | None = None
         """Its streams, if it is one over HTTP."""
         self.task: asyncio.Task[None] | None = None
@@ -75,7 +78,9 @@ class Connections:
         quotas: Quotas,
         kept: KeptConnections,
         access_of: Callable[[str], Access],
+        audit: AuditLog | None = None,
     ) -> None:
+        self._audit = audit
         self._kept = kept
         self._access_of = access_of
         self._restoring: dict[str, asyncio.Task[RemoteConnection | None]] = {}
@@ -178,10 +183,13 @@ class Connections:
 
     def _new(self, transport: Transport, principal: str, connection_id: str) -> RemoteConnection:
         access = self._access_of(principal)
-        return RemoteConnection(self._host, transport, principal, self._limits, connection_id, access)
+        return RemoteConnection(self._host, transport, principal, self._limits, connection_id, access, self._audit)
 
     def _add(self, connection: RemoteConnection) -> None:
         self._by_id[connection.id] = connection
+        if self._audit is not None:
+            over = "websocket" if connection.streams is None else "http"
+            self._audit.record("connect", connection.principal, over=over, connection=connection.id[:8])
         self._quotas.connected(connection.principal)
 
     async def _run(self, connection: RemoteConnection) -> None:
@@ -189,6 +197,8 @@ class Connections:
             await connection.client.run()
         finally:
             del self._by_id[connection.id]
+            if self._audit is not None:
+                self._audit.record("disconnect", connection.principal, connection=connection.id[:8])
             if not self.ending:
                 self._kept.remove(connection.id)
             self._quotas.disconnected(connection.principal)

@@ -38,7 +38,6 @@ class Workspaces:
         named: Callable[[str], Sequence[str]] | None = None,
         own: Path | None = None,
         anywhere: Collection[str] = (LOCAL,),
-        on_made: Callable[[str, Path], None] | None = None,
     ) -> None:
         """Say who may work where.
 
@@ -47,14 +46,14 @@ class Workspaces:
             named: returns what is said of one principal by name, as `TokenFile.workspaces`.
             own: where directories of principals lie that were given none; without it they may work nowhere.
             anywhere: who may work anywhere as long as nothing else is said.
-            on_made: is called with the principal and a directory that was made for it.
 
         """
         self._given = tuple(given)
         self._named = named
         self._own = own
         self._anywhere = frozenset(anywhere)
-        self._on_made = on_made
+        self.on_made: Callable[[str, Path], None] | None = None
+        """Is called with the principal and a directory that was made for it."""
 
     def of(self, principal: str) -> tuple[str, ...] | None:
         """Return the directories of a principal, or None where it may work anywhere."""
@@ -72,8 +71,8 @@ class Workspaces:
         if PRINCIPAL in template and not directory.exists():
             try:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if self._on_made is not None:
-                    self._on_made(principal, directory)
+                if self.on_made is not None:
+                    self.on_made(principal, directory)
             except OSError as e:
                 log.error("A directory of a principal cannot be made: %s", e)  # noqa: TRY400  (no trace is needed)
         return str(directory)
