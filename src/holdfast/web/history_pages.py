@@ -7,8 +7,11 @@ on the page.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.engine import claim_session
+from holdfast.errors import HoldfastError
 from holdfast.format import event_in
 from holdfast.model import History
 from holdfast.model.kinds import LOG_ONLY, OPAQUE, RULES, Fold
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from holdfast.model import Entry, Event
-    from holdfast.store import Library
+    from holdfast.store import Library, SessionStore, Snapshot
+
+log: logging.Logger = logging.getLogger(__name__)
 
 PAGE_LINES = 60
 """So many lines of a history are a page."""
@@ -120,6 +125,19 @@ class Placing:
     def live_keys(self) -> Iterator[str]:
         """Yield the keys of the entries that are not stored for good, in order."""
         return (entry_key(*identity) for identity, line in self._lines.items() if line is None)
+
+
+async def ended_snapshot(store: SessionStore, session: str) -> Snapshot:
+    """Look a session up. A turn whose process died is ended first, as by anybody who opens the session (P3)."""
+    snapshot = await store.snapshot(session)
+    if snapshot.unsealed is None or snapshot.unsealed.running_in is not None:
+        return snapshot
+    try:
+        claimed = await claim_session(store, session, begins_entries=False, keeps_events=True, take_over=False)
+        await store.release(claimed.claim)
+    except HoldfastError as e:  # somebody else has it by now
+        log.info("A broken turn is left to others: %s", e)
+    return await store.snapshot(session)
 
 
 def live_events(lines: Iterable[bytes]) -> list[Event]:

@@ -18,7 +18,7 @@ from holdfast.model.kinds import OPAQUE, RULES, Fold
 from holdfast.neighbours import PeerNeighbours
 from holdfast.server.repeats import REQUEST
 from holdfast.web.agents import PAGE_CLIENT
-from holdfast.web.history_pages import PAGE_LINES, PlacedEntry, Placing, live_events, read_lines
+from holdfast.web.history_pages import PAGE_LINES, PlacedEntry, Placing, ended_snapshot, live_events, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -318,7 +318,7 @@ class WatchedSession:
 
     async def _show_stored(self) -> None:
         """Show what is stored of a session that no program has open."""
-        snapshot = await self._library.snapshot(self.session_id)
+        snapshot = await ended_snapshot(self._library, self.session_id)
         self.about = snapshot.record.info
         await self._place_stored(snapshot.record.lines)
         if snapshot.unsealed is not None:
