@@ -291,7 +291,7 @@ class SqliteStore:
                 self._claims.check(db, claim)
                 raise StoreError("The last turn of this session is not sealed yet")
             sessions.change_session(db, row, changes)
-            return self._logs.begin(transaction, claim, row.n, row.turn)
+            return self._logs.begin(transaction, claim, row.n, row.turn, accepted)
 
         def alone() -> TurnFile | None:
             return self._logs.begin_alone(claim, Beginning(now, accepted))

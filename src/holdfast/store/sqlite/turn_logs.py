@@ -80,7 +80,7 @@ class TurnLogs:
         whoever takes a log out of `_idle` has it for himself, and a claim is running before its log is unsealed.
         """
         log = self._idle.get(claim)
-        if log is None or (self.window is not None and log.size > self.window.size // 2):
+        if log is None or (self.window is not None and not _has_room(log, beginning.accepted, self.window)):
             return None
         if self._idle.pop(claim, None) is None:
             return None
@@ -110,8 +110,8 @@ class TurnLogs:
         """Return the claims whose turns are in their logs alone."""
         return [claim for claim, log in list(self._unsealed.items()) if log.beginning is not None]
 
-    def begin(self, transaction: Transaction, claim: Claim, n: int, turn: int) -> TurnFile | MemoryLog:
-        """Open the log of a session for a turn."""
+    def begin(self, transaction: Transaction, claim: Claim, n: int, turn: int, accepted: bytes) -> TurnFile | MemoryLog:
+        """Open the log of a session for a turn that was `accepted`."""
         if claim in self._unsealed:
             raise StoreError("The last turn of this session is not sealed yet")
         self._running.add(claim)
@@ -123,7 +123,7 @@ class TurnLogs:
             log.close()
             log = None
         if self.window is not None:
-            log = self._with_room(n, log, self.window)
+            log = self._with_room(n, log, accepted, self.window)
         log = log or self._opened(n, replaces=True)
         log.use(turn)
         self._unsealed[claim] = log
@@ -351,17 +351,16 @@ class TurnLogs:
             return False
         return True
 
-    def _with_room(self, n: int, log: TurnFile | None, window: EventWindow) -> TurnFile | None:
+    def _with_room(self, n: int, log: TurnFile | None, accepted: bytes, window: EventWindow) -> TurnFile | None:
         """Return the log if more may be written behind what is in it; put aside what is too large.
 
         So does what another process has written: nobody knows whether that can be read to its end.
         """
         path, kept = self._path(n), self._kept_path(n)
         with suppress(OSError):
-            found = path.stat()
-            if found.st_mtime < time.time() - window.seconds:
+            if path.stat().st_mtime < time.time() - window.seconds:
                 kept.unlink(missing_ok=True)
-            if log is not None and found.st_size <= window.size // 2:
+            if log is not None and _has_room(log, accepted, window):
                 return log
             path.replace(kept)
         if log is not None:
@@ -441,6 +440,14 @@ class TurnLogs:
         if self._directory is not None:
             with suppress(OSError):
                 self._old_path(n, turn).unlink(missing_ok=True)
+
+
+def _has_room(log: TurnFile, accepted: bytes, window: EventWindow) -> bool:
+    """Return whether a turn may be written behind what is in a log, so that this and what was put aside fit the window.
+
+    What was accepted may be in the log twice: as the turn begins, and among what is shown.
+    """
+    return log.size == 0 or log.size + 2 * len(accepted) <= window.size // 2
 
 
 def _read(path: Path) -> bytes:
