@@ -19,7 +19,8 @@ NAMES = {"app_name": "bench", "user_id": "somebody", "session_id": "session"}
 
 async def main(count: int, store: str) -> None:
     meter = Meter()
-    service = DatabaseSessionService(f"sqlite+aiosqlite:///{store}")
+    scheme = "postgresql+asyncpg" if store.startswith("postgresql:") else "sqlite+aiosqlite"
+    service = DatabaseSessionService(f"{scheme}:{store.partition(':')[2]}" if ":" in store else f"{scheme}:///{store}")
     session = await service.create_session(**NAMES)
     meter.lap("append")
     for n in range(count):

@@ -26,6 +26,7 @@ from tests.support.stores import (
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.format import fold
 from holdfast.model import SessionState
+from holdfast.store import Claim
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tests.support.stores import Place
 
     from holdfast.format import Line
-    from holdfast.store import Claim, Store
+    from holdfast.store import Store
 
 KIB = 1 << 10
 SEGMENT = 64 * KIB
@@ -229,6 +230,35 @@ async def test_a_fork_begins_with_all_that_was_said_and_then_goes_its_own_way(pl
 
 
 @pytest.mark.requirement("B15")
+@pytest.mark.parametrize("up_to", [None, "m3"])
+async def test_a_session_is_forked_under_the_claim_of_whoever_has_it_and_both_go_their_own_way(
+    place: Place, up_to: str | None
+) -> None:
+    if not place.lasts:
+        pytest.skip("a store in memory has one process")
+    async with place.open() as owner, place.open() as other:
+        source = await new(owner)
+        for number in range(6):
+            await turn(owner, source, message(f"needle {number} " + "x" * 20_000, key=f"m{number}"))
+        before = await history(owner, source.session)
+        record = await other.get(source.session)
+        borrowed = Claim(source.session, record.epoch)
+        made = info(messages=record.info.messages)
+        copy = await other.fork(borrowed, made, SessionState(), up_to=up_to, lines=[])
+        expected = before if up_to is None else before[:4]
+        assert copy.lines == len(expected)
+        for number in range(8):
+            await turn(owner, source, message(f"later {number} " + "y" * 20_000))
+            await turn(other, copy.claim, message(f"elsewhere {number} " + "z" * 20_000))
+        assert (await history(owner, source.session))[: len(before)] == before
+        assert (await history(owner, made.id))[: len(expected)] == expected
+        assert (await owner.get(made.id)).info.messages == len(await history(owner, made.id))
+        assert {found.level async for found in owner.examine()} <= {"ok", "note"}
+        await owner.delete(source.session)
+        assert (await history(other, made.id))[: len(expected)] == expected
+        assert len(await hits(other, "needle")) == len(expected)
+
+
 async def test_a_fork_of_a_blank_session_is_blank(place: Place) -> None:
     async with place.open() as store:
         source = await new(store)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from holdfast.store.postgres.database import Database
     from holdfast.store.words import Query
 
-WALKED = 20_000
-"""So many of the newest texts are walked through."""
+WALKED = 10_000
+"""So many of the newest texts are walked through: a word that is too rare for that is quickly found by the index."""
 
 PAGE = 200
 """So many hits are taken at a time, at least."""
@@ -86,20 +86,23 @@ class _Search:
         return await self._database.fetch("find_words_of_sessions", before, self._query, self._page, *self._area)
 
     async def hits(self, docs: list[Any], limit: int) -> list[Hit]:
-        """Return the hits among texts that are in sessions of the scope."""
-        ids, segments = [doc["id"] for doc in docs], [doc["segment"] for doc in docs]
-        rows = await self._database.fetch(
-            "sessions_of_docs", ids, segments, [doc["session"] for doc in docs], *self._area
-        )
+        """Return the first hits among texts that are in sessions of the area."""
+        found: list[Hit] = []
+        size = limit
+        while docs and len(found) < limit:
+            part, docs = docs[:size], docs[size:]
+            found += await self._hits_in(part)
+            size *= 2  # most of them are elsewhere, or not what was asked for
+        return found[:limit]
+
+    async def _hits_in(self, docs: list[Any]) -> list[Hit]:
+        columns = ([doc[name] for doc in docs] for name in ("id", "segment", "session"))
+        rows = await self._database.fetch("sessions_of_docs", *columns, *self._area)
         sessions = {row["doc"]: info_of(row) for row in rows}
         docs = [doc for doc in docs if doc["id"] in sessions]
-        found: list[Hit] = []
-        while docs and len(found) < limit:
-            part, docs = docs[: limit - len(found)], docs[limit - len(found) :]
-            bodies = await self._excerpts(part)
-            hits = (self._hit(doc, sessions[doc["id"]], bodies.get(doc["id"])) for doc in part)
-            found += [hit for hit in hits if hit is not None]
-        return found
+        bodies = await self._excerpts(docs)
+        hits = (self._hit(doc, sessions[doc["id"]], bodies.get(doc["id"])) for doc in docs)
+        return [hit for hit in hits if hit is not None]
 
     async def _excerpts(self, docs: list[Any]) -> dict[int, bytes]:
         docs = [doc for doc in docs if doc["segment"] is not None]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.errors import SessionBusy, StoreError
+from holdfast.errors import SessionBusy, SessionNotFound, StoreError
 from holdfast.format import Line, stored, with_texts
 from holdfast.format.segments import Cut, checksum
 from holdfast.model import UNBOUND, Page, SessionState
@@ -181,14 +182,25 @@ class PostgresStore:
         private: Sequence[PrivateEntry] = (),
         shared: Shared | None = None,
     ) -> None:
-        columns = info_columns(info, state, await self._scope(info.principal, info.agent))
-        remembered = [list(column) for column in zip(*private, strict=True)] or [[], [], []]
         source, cut = (0, 0) if shared is None else await histories.share_tail(self._database, shared)
         for n, begins in dict.fromkeys([(source, cut), (0, 0)]):
-            segments = NewSegments(HistoryEnd(begins, begins, 0), lines[begins:], info.principal)
-            arguments = (*columns, *segments.end, *segments.columns, *remembered, n, begins)
-            if await self._database.transact(("lock_deleting", ()), ("add_session", arguments)):
+            if await self._add(info, state, lines[begins:], private, (n, begins)):
                 return  # otherwise the one to share with was deleted
+
+    async def _add(
+        self,
+        info: SessionInfo,
+        state: SessionState,
+        lines: Sequence[Line],
+        private: Sequence[PrivateEntry],
+        shared: tuple[int, int],
+    ) -> bool:
+        """Add a session behind so many `shared` lines of one with that number; return whether that one was there."""
+        columns = info_columns(info, state, await self._scope(info.principal, info.agent))
+        remembered = [list(column) for column in zip(*private, strict=True)] or [[], [], []]
+        segments = NewSegments(HistoryEnd(shared[1], shared[1], 0), lines, info.principal)
+        arguments = (*columns, *segments.end, *segments.columns, *remembered, *shared)
+        return bool(await self._database.transact(("lock_deleting", ()), ("add_session", arguments)))
 
     async def private_entries(self, session: str) -> list[PrivateEntry]:
         row = await self._claims.find(session)
@@ -325,6 +337,8 @@ class PostgresStore:
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
     ) -> Forked:
         columns = info_columns(info, state, 0)
+        if not lines and not self._claims.is_held(claim):
+            return await self._fork_of_others(claim, info, state, up_to)
         source = await self._claims.check(claim)
         scope = await self._scope(info.principal, info.agent)
         cut, messages = Cut(source.end.lines, []), info.messages
@@ -344,6 +358,23 @@ class PostgresStore:
         source.end = HistoryEnd(source.end.lines, source.end.lines, 0)
         forked = self._new_claim(source.node, info, row["n"], segments.end)
         return Forked(forked, segments.end.lines, bool(lines) or row["cuts_private"])
+
+    async def _fork_of_others(self, claim: Claim, info: SessionInfo, state: SessionState, up_to: str | None) -> Forked:
+        """Fork a session under the claim that somebody else has, or nobody: nothing of it is changed."""
+        row = await self._claims.find(claim.session)
+        if row["epoch"] != claim.epoch:
+            raise await self._claims.moved(claim)
+        borrowed = await histories.borrow(self._database, row, up_to)
+        end = borrowed.shared + len(borrowed.lines)
+        private: Sequence[PrivateEntry] = ()
+        if (row["principal"], row["agent"]) == (info.principal, info.agent):
+            private = await self.private_entries(claim.session)
+        info = info if up_to is None else msgspec.structs.replace(info, messages=borrowed.messages)
+        kept = [entry for entry in private if entry.position <= end]
+        if not await self._add(info, state, with_texts(borrowed.lines), kept, (row["n"], borrowed.shared)):
+            raise SessionNotFound(claim.session)
+        cuts_private = any(entry.start < end < entry.position for entry in private)
+        return Forked((await self.claim(info.id)).claim, end, cuts_private)
 
     async def _forked(self, session: str, arguments: tuple[Any, ...]) -> Any:
         try:
