@@ -22,6 +22,7 @@ COMMANDS = {
     "logs": ("holdfast.cli.logs:logs", "Show what went wrong in an agent, with the traceback"),
     "check": ("holdfast.cli.check:check", "Check whether an agent keeps the promises of the protocol"),
     "demo": ("holdfast.cli.demo:demo", "See an agent killed in mid-answer, and nothing lost"),
+    "setup": ("holdfast.cli.setup:setup", "Put an agent into an editor's settings"),
     "completion": ("holdfast.cli.completion:completion", "Print what makes your shell complete commands"),
 }
 
@@ -34,6 +35,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast wrap -- gemini --acp      sessions that hold, for any other agent
   holdfast chat weather.py           talk to it, here in the terminal
   holdfast chat -- gemini --acp      talk to any other agent
+  holdfast setup zed weather.py      put it into an editor's settings
   holdfast serve weather.py          serve it to browsers, phones and other machines
   holdfast connect URL               a remote agent, for an editor's settings
   holdfast web                       all your sessions, in the browser
