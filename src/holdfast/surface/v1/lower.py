@@ -129,9 +129,11 @@ class Lowering:
             if event.kind in CHUNKS:
                 said.append(event.body)
                 self._messages.add(event.key)
+            elif event.key in self._quiet:
+                self._quiet.remove(event.key)
             elif event.kind != "state_update":
                 said += map(_encode, self._lower(event.update()))
-            elif idle is None and (state := event.update()).get("state") == "idle":
+            elif b'"idle"' in event.body and (state := event.update()).get("state") == "idle":
                 idle = state
         if self._dirty:
             said += map(_encode, self._changed_calls(waits=idle is None))
@@ -141,6 +143,8 @@ class Lowering:
 
     def _forget_turn(self, background: Sequence[Update]) -> None:
         """Forget what a turn has shown: nothing of it changes any more, but for what goes on in the background."""
+        if not (self._calls or self._terminals or self._exited or self._embedded):
+            return
         going_on = {item.get("terminalId") or item.get("toolCallId") for item in background}
         self._calls = {key: call for key, call in self._calls.items() if going_on & {key, *call.terminals}}
         kept = {terminal for call in self._calls.values() for terminal in call.terminals}
