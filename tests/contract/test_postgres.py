@@ -64,9 +64,10 @@ async def test_why_a_database_cannot_be_used_is_said_without_its_password(in_pos
         with pytest.raises(StoreError, match=says) as refused:
             await open_store(address)
         assert "hunter2" not in str(refused.value)
-    for address in ("?lease=0", "?lease=x", "?prepare=perhaps"):
-        with pytest.raises(UsageError):
-            await open_store(f"postgresql://x/y{address}")
+    for address in ("x/y?lease=0", "x/y?lease=x", "x/y?prepare=perhaps", "me:hunter2@x:54x9/y"):
+        with pytest.raises(UsageError) as refused:
+            await open_store(f"postgresql://{address}")
+        assert "hunter2" not in str(refused.value)
 
 
 async def test_statements_need_not_be_prepared(in_postgres: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import SessionBusy, SessionElsewhere, SessionMoved, SessionNotFound
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Held:
     """What this process knows of a session it may write. Nobody else changes any of it while the claim holds."""
 
-    __slots__ = ("agent", "end", "is_running", "log", "n", "node", "principal", "turn")
+    __slots__ = ("agent", "end", "is_running", "kept_bytes", "log", "n", "node", "principal", "turn")
 
     def __init__(self, node: Node, n: int, turn: int, end: HistoryEnd, principal: str, agent: str) -> None:
         self.node: Node = node
@@ -33,6 +34,8 @@ class Held:
         self.log: TurnRows | None = None
         """The log of the turn that runs here."""
         self.is_running: bool = False
+        self.kept_bytes: float = math.inf
+        """How large the logs that are kept of it are at most."""
 
 
 class Claims:

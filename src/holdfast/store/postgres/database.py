@@ -89,6 +89,9 @@ def parse_address(address: str, lease: float) -> Address:
     Raise `UsageError` where one of ours makes no sense.
     """
     parts = urlsplit(address)
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    if not all(re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?", host) for host in hosts):
+        raise UsageError("the port in the address of a store must be a number: postgresql://user@host:5432/database")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     prepares = options.pop("prepare", "yes")
     if prepares not in ("yes", "no"):

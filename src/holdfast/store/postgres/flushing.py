@@ -33,7 +33,7 @@ NOT_STORED = "What was said could not be stored; the log of this process says wh
 class TurnRows:
     """The log of one turn: a row for each flush that has something of it."""
 
-    __slots__ = ("_flushes", "_lines", "claim", "failure", "n", "node", "seq", "turn", "waiting")
+    __slots__ = ("_flushes", "_lines", "claim", "failure", "n", "node", "seq", "size", "turn", "waiting")
 
     def __init__(self, flushes: Flushes, node: Node, claim: Claim, n: int, turn: int) -> None:
         self.claim: Claim = claim
@@ -42,6 +42,8 @@ class TurnRows:
         self.turn: int = turn
         self.seq: int = 0
         """The number of its last row; the prompt is in row 0."""
+        self.size: int = 0
+        """How much was appended."""
         self.failure: StoreError | None = None
         """Why nothing more can be kept, if it cannot."""
         self._flushes = flushes
@@ -60,6 +62,7 @@ class TurnRows:
             self.waiting.add_done_callback(_seen)
         if lines:
             self._lines.append(lines)
+            self.size += len(lines)
         self._flushes.add(self)
         return self.waiting
 

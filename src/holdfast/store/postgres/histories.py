@@ -7,17 +7,18 @@ together, so each line is written at most twice. A tail is never shared: what a 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.format import messages_in
-from holdfast.format.segments import Cut, checksum, end_of_entry
+from holdfast.format.segments import checksum, end_of_entry
 from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, Segment, damaged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from holdfast.format import Line
+    from holdfast.format.segments import Cut
     from holdfast.store.history_blocks import BlockReader
     from holdfast.store.port import Claim, Shared
     from holdfast.store.postgres.claims import Held
@@ -81,30 +82,6 @@ async def find_cut(database: Database, session: str, n: int, up_to: str, lines: 
     shared = sum(messages_in(row.body) for row in rows if row.position < cut.position)
     own = (b"\n".join(cut.lines), b"\n".join([line.body for line in lines]))
     return cut, shared + sum(map(messages_in, own))
-
-
-class Borrowed(NamedTuple):
-    """What a fork takes of a history that another process may be writing."""
-
-    shared: int
-    """So many lines at its beginning are in segments that are never changed."""
-    lines: list[bytes]
-    """The lines behind them, to be stored anew."""
-    messages: int
-
-
-async def borrow(database: Database, row: Any, up_to: str | None) -> Borrowed:
-    """Read what a fork needs of a session without disturbing its writer, who goes on with the tail."""
-    cut, messages = Cut(row["lines"], []), row["messages"]
-    if up_to is not None:
-        cut, messages = await find_cut(database, row["id"], row["n"], up_to, [])
-    shared = min(cut.position, row["tail"])
-    rows = [Segment(*found) for found in await database.fetch("read_tail", row["n"], shared)]
-    for found in rows:
-        if not found.is_whole():
-            raise damaged(row["id"], found.position, found.end)
-    lines = [line for found in rows for line in found.body.split(b"\n")]
-    return Borrowed(shared, lines[: cut.end - shared], messages)
 
 
 async def share_tail(database: Database, shared: Shared) -> tuple[int, int]:

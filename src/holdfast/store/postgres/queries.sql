@@ -389,12 +389,15 @@ SELECT n FROM sealed;
 SELECT turn, seq, lines FROM holdfast.turn_log WHERE session = $1 ORDER BY turn, seq;
 
 -- name: forget_large_events
-DELETE FROM holdfast.turn_log WHERE session = $1 AND turn <= (
-    SELECT max(turn) FROM (
-        SELECT turn, sum(sum(octet_length(lines))) OVER (ORDER BY turn DESC) AS size
-        FROM holdfast.turn_log WHERE session = $1 GROUP BY turn
-    ) AS measured WHERE size > $2 AND turn < $3
-);
+WITH measured AS (
+    SELECT turn, sum(octet_length(lines)) AS own, sum(sum(octet_length(lines))) OVER (ORDER BY turn DESC) AS size
+    FROM holdfast.turn_log WHERE session = $1 GROUP BY turn
+), too_large AS (
+    SELECT max(turn) AS turn FROM measured WHERE size > $2 AND turn < $3
+), forgotten AS (
+    DELETE FROM holdfast.turn_log USING too_large WHERE session = $1 AND turn_log.turn <= too_large.turn
+)
+SELECT coalesce(sum(own), 0)::bigint FROM measured, too_large WHERE measured.turn > coalesce(too_large.turn, 0);
 
 -- name: forget_old_events
 DELETE FROM holdfast.turn_log USING (

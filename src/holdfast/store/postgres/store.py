@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.errors import SessionBusy, SessionNotFound, StoreError
+from holdfast.errors import SessionBusy, StoreError
 from holdfast.format import Line, stored, with_texts
 from holdfast.format.segments import Cut, checksum
 from holdfast.model import UNBOUND, Page, SessionState
@@ -17,6 +16,7 @@ from holdfast.store import cursors
 from holdfast.store.history_blocks import BlockReader
 from holdfast.store.port import Alias, Changes, Claim, Forked, Owner, PrivateEntry, SearchArea
 from holdfast.store.postgres import histories
+from holdfast.store.postgres.adding import NewSession, add_copy, add_fork
 from holdfast.store.postgres.claims import Claims, Held, called, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
 from holdfast.store.postgres.flushing import Flushes
@@ -182,25 +182,8 @@ class PostgresStore:
         private: Sequence[PrivateEntry] = (),
         shared: Shared | None = None,
     ) -> None:
-        source, cut = (0, 0) if shared is None else await histories.share_tail(self._database, shared)
-        for n, begins in dict.fromkeys([(source, cut), (0, 0)]):
-            if await self._add(info, state, lines[begins:], private, (n, begins)):
-                return  # otherwise the one to share with was deleted
-
-    async def _add(
-        self,
-        info: SessionInfo,
-        state: SessionState,
-        lines: Sequence[Line],
-        private: Sequence[PrivateEntry],
-        shared: tuple[int, int],
-    ) -> bool:
-        """Add a session behind so many `shared` lines of one with that number; return whether that one was there."""
-        columns = info_columns(info, state, await self._scope(info.principal, info.agent))
-        remembered = [list(column) for column in zip(*private, strict=True)] or [[], [], []]
-        segments = NewSegments(HistoryEnd(shared[1], shared[1], 0), lines, info.principal)
-        arguments = (*columns, *segments.end, *segments.columns, *remembered, *shared)
-        return bool(await self._database.transact(("lock_deleting", ()), ("add_session", arguments)))
+        new = NewSession(info, state, await self._scope(info.principal, info.agent))
+        await add_copy(self._database, new, lines, private, shared)
 
     async def private_entries(self, session: str) -> list[PrivateEntry]:
         row = await self._claims.find(session)
@@ -289,8 +272,9 @@ class PostgresStore:
                 raise StoreError("The last turn of this session is not sealed yet")
         held.turn = turn
         self._changed(held, changes)
-        if self._window is not None:
-            await self._database.fetch("forget_large_events", held.n, self._window.size, turn)
+        held.kept_bytes += len(prompt)
+        if self._window is not None and held.kept_bytes > self._window.size:
+            held.kept_bytes = await self._database.value("forget_large_events", held.n, self._window.size, turn)
         return self._claims.opened(claim, held)
 
     async def seal(
@@ -319,6 +303,7 @@ class PostgresStore:
             if now is None or now["unsealed"] or now["lines"] != segments.end.lines:
                 raise await self._claims.moved(claim)  # otherwise it was sealed, and the answer was lost
         held.end = segments.end
+        held.kept_bytes += 0 if held.log is None else held.log.size + len(last or b"")
         held.is_running, held.log = False, None
         self._changed(held, changes)
 
@@ -360,21 +345,13 @@ class PostgresStore:
         return Forked(forked, segments.end.lines, bool(lines) or row["cuts_private"])
 
     async def _fork_of_others(self, claim: Claim, info: SessionInfo, state: SessionState, up_to: str | None) -> Forked:
-        """Fork a session under the claim that somebody else has, or nobody: nothing of it is changed."""
+        """Fork a session under the claim that somebody else has, or nobody."""
         row = await self._claims.find(claim.session)
         if row["epoch"] != claim.epoch:
             raise await self._claims.moved(claim)
-        borrowed = await histories.borrow(self._database, row, up_to)
-        end = borrowed.shared + len(borrowed.lines)
-        private: Sequence[PrivateEntry] = ()
-        if (row["principal"], row["agent"]) == (info.principal, info.agent):
-            private = await self.private_entries(claim.session)
-        info = info if up_to is None else msgspec.structs.replace(info, messages=borrowed.messages)
-        kept = [entry for entry in private if entry.position <= end]
-        if not await self._add(info, state, with_texts(borrowed.lines), kept, (row["n"], borrowed.shared)):
-            raise SessionNotFound(claim.session)
-        cuts_private = any(entry.start < end < entry.position for entry in private)
-        return Forked((await self.claim(info.id)).claim, end, cuts_private)
+        new = NewSession(info, state, await self._scope(info.principal, info.agent))
+        added = await add_fork(self._database, row, new, up_to)
+        return Forked((await self.claim(info.id)).claim, added.lines, added.cuts_private)
 
     async def _forked(self, session: str, arguments: tuple[Any, ...]) -> Any:
         try:
@@ -470,8 +447,9 @@ class PostgresStore:
             self._nodes.fence(node)
 
     def _new_claim(self, node: Node, info: SessionInfo, n: int, end: HistoryEnd) -> Claim:
-        claim = Claim(info.id, 1)
-        self._claims.hold_new(claim, Held(node, n, 0, end, info.principal, info.agent))
+        claim, held = Claim(info.id, 1), Held(node, n, 0, end, info.principal, info.agent)
+        held.kept_bytes = 0
+        self._claims.hold_new(claim, held)
         return claim
 
     async def _change_columns(self, held: Held, changes: Changes) -> tuple[Any, ...]:
