@@ -243,7 +243,7 @@ async def run_sql(address: str, *statements: str) -> list[Any]:
     """Run statements; return the rows of the last."""
     import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-    connection = await asyncpg.connect(OURS.sub("", address))
+    connection = await asyncpg.connect(OURS.sub("", address), statement_cache_size=0)  # there may be a pooler
     try:
         rows: list[Any] = []
         for statement in statements:

@@ -245,6 +245,11 @@ class Database:
                 )
             case asyncpg.ReadOnlySQLTransactionError():
                 return StoreError(f"The database {where} is read-only: it is a standby. Name the primary")
+            case asyncpg.DuplicatePreparedStatementError() | asyncpg.InvalidSQLStatementNameError():
+                return StoreError(
+                    f"A pooler between this process and the database {where} mixes up prepared statements; add "
+                    "prepare=no to the address: postgresql://…/database?prepare=no"
+                )
             case _ if is_gone(error):
                 return StoreError(f"The database {where} cannot be reached ({_reason(error)}); try again in a moment")
             case asyncpg.PostgresError() | asyncpg.DataError():

@@ -43,7 +43,8 @@ async def read_blocks(database: Database, n: int, session: str, reader: BlockRea
             ahead = asyncio.ensure_future(_segments(database, n, reader.line, READ_BYTES))
             yield blocks
     finally:
-        ahead.cancel()
+        # What is on its way to a reader that leaves is waited for: to cancel it the driver would connect once more, and
+        # over TCP leave an error behind that nobody sees to.
         await asyncio.wait({ahead})
         if not ahead.cancelled():
             ahead.exception()
