@@ -22,6 +22,7 @@ from bench.rows import (
     replaying,
     round_trip,
     sending,
+    serving,
     short_turns,
     stalled,
     starting,
@@ -66,4 +67,5 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     wrapping.WRAP_DELAY,
     wrapping.WRAP_START,
     wrapping.WRAP_IDLE,
+    *serving.SERVING,
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from holdfast.errors import ConnectionLost, RemoteError
 from holdfast.format import event_in, stored
 from holdfast.model import Permission, event_from, shortened_update
+from holdfast.server.positions import InMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +53,13 @@ class Lowering(Protocol):
 
     def past(self, block: bytes) -> tuple[bytes, ...]:
         """Return a block of stored lines as whole lines, in pieces."""
+        ...
+
+    def shared(self, events: Sequence[Event]) -> bool:
+        """Return whether `live` would say these events to every client of the session in the same bytes.
+
+        Where it would, they count as said.
+        """
         ...
 
     def quiet(self, message_id: str) -> None:
@@ -179,14 +187,33 @@ class AttachedClient:
         if self.muted:
             return
         telling = self._connection.positions
-        before = None if telling is None or self.attachment is None else self.attachment.showing
-        if telling is None or before is None:
+        before = None if self.attachment is None else self.attachment.showing
+        if before is None:
             if block := self.lowering.live(events):
+                self._peer.send_block(block)
+        elif telling is None:
+            if block := self._lines(events, before):
+                self._peer.send_block(block)
+        elif self.seen is None and isinstance(telling, InMeta):
+            if block := self._lines(events, before, telling):
                 self._peer.send_block(block)
         else:
             for number, event in enumerate(events, 1):
                 self._show_at(telling, before.after(number), self.lowering.live([event]))
         self._show_rest_later()
+
+    def _lines(self, events: Sequence[Event], before: Position, telling: InMeta | None = None) -> bytes:
+        """Return the lines of events, with their positions where they are told; made once for all who get the same."""
+
+        def make() -> bytes:
+            if telling is None:
+                return self.lowering.live(events)
+            lines = enumerate(events, 1)
+            return b"".join(telling.with_position(self.lowering.live([it]), before.after(n)) for n, it in lines)
+
+        if not self.lowering.shared(events):
+            return make()
+        return self._connection.host.shared_lines.get((self.session_id, telling is None), events, before, make)
 
     def _show_rest_later(self) -> None:
         if self.lowering.has_more and self._timer is None:

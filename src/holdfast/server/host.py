@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from holdfast.server.repeats import Repeats
+from holdfast.server.shared_lines import SharedLines
 
 if TYPE_CHECKING:
     from holdfast.engine import AgentPort, Engine, EngineLimits
@@ -66,6 +67,8 @@ class Host:
         """Names this host as long as it lives: a client that was cut off learns whether it is still the same."""
         self.repeats: Repeats = Repeats()
         """Prompts that clients may send again."""
+        self.shared_lines: SharedLines = SharedLines()
+        """What was sent last, for other clients of the same session."""
         self._engine: Engine | None = None
         self._opening = asyncio.Lock()
 

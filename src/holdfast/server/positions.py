@@ -70,8 +70,13 @@ class InMeta:
 
     def show(self, session_id: str, position: Position, block: bytes, known_lines: int) -> None:  # noqa: ARG002
         """Send updates with their position."""
+        self._peer.send_block(self.with_position(block, position))
+
+    @staticmethod
+    def with_position(block: bytes, position: Position) -> bytes:
+        """Return lines of updates with their position in each."""
         # Every line ends like this: a newline inside JSON would be written otherwise.
-        self._peer.send_block(block.replace(_END, b',"_meta":{"holdfast/at":"%s"}}}\n' % str(position).encode()))
+        return block.replace(_END, b',"_meta":{"holdfast/at":"%s"}}}\n' % str(position).encode())
 
     def stand(self, session_id: str, position: Position | None) -> None:
         """Do nothing: the client knows from the updates."""

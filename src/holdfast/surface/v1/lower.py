@@ -141,6 +141,13 @@ class Lowering:
             self._forget_turn(idle.get("background") or ())
         return self._lines(said)
 
+    def shared(self, events: Sequence[Event]) -> bool:
+        """Return whether every client is told these events alike, as parts of messages are; they count as said then."""
+        if self._dirty or not all(event.kind in CHUNKS for event in events):
+            return False
+        self._messages.update([event.key for event in events])
+        return True
+
     def _forget_turn(self, background: Sequence[Update]) -> None:
         """Forget what a turn has shown: nothing of it changes any more, but for what goes on in the background."""
         if not (self._calls or self._terminals or self._exited or self._embedded):

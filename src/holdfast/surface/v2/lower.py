@@ -26,6 +26,10 @@ class Lowering:
         """Return events as whole lines for the wire."""
         return self._envelope.join(event.body for event in events)
 
+    def shared(self, events: Sequence[Event]) -> bool:  # noqa: ARG002
+        """Return that every client is told the same: nothing here depends on what one was told before."""
+        return True
+
     def past(self, block: bytes) -> tuple[bytes, ...]:
         """Return a block of stored lines as whole lines for the wire, in pieces."""
         return self._envelope.lines(block)
