@@ -253,11 +253,25 @@ class ProcessExited(ConnectionLost):
 class ConnectionRefused(ConnectionLost):
     """The server cannot be reached, or does not let us in."""
 
-    def __init__(self, message: str, status: int | None = None, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        headers: dict[str, str] | None = None,
+        *,
+        untrusted: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.headers: dict[str, str] = headers or {}
         """What the server's answer said, by names in small letters."""
+        self.untrusted: bool = untrusted
+        """Whether its certificate is not that of the server we wanted."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it would be refused again: it is not for want of a server that is there."""
+        return self.untrusted or (self.status is not None and 400 <= self.status < 500)
 
 
 class StartTimeout(ConnectionLost):

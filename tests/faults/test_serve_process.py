@@ -14,6 +14,8 @@ import pytest
 from tests.support.acp import Client, patiently
 from tests.support.remote_process import ServeProcess
 
+from holdfast.client.http_requests import HttpRequests
+from holdfast.errors import ConnectionRefused
 from holdfast.transport.websocket_client import connect_websocket
 
 if TYPE_CHECKING:
@@ -76,6 +78,14 @@ def test_over_tls_an_editor_is_let_in_and_the_wrong_authority_is_refused(tmp_pat
         started.stdin.close()
         assert started.wait(30) == 0
         started.stdout.close()
+        refused = subprocess.run(connect, input=first, capture_output=True, check=False, timeout=60)
+        assert refused.returncode != 0
+        for said in (refused.stdout, refused.stderr):  # to the editor, and to whoever looks into its log
+            assert b"not trusted" in said and b"--ca" in said
+        for way in (connect_websocket(url), HttpRequests(url, {}, None).delete({})):
+            with pytest.raises(ConnectionRefused, match="not trusted") as error:
+                asyncio.run(way)
+            assert error.value.is_final
 
 
 @pytest.mark.requirement("H6")

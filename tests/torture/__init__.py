@@ -12,6 +12,7 @@
 | `python -m tests.torture.three_nodes` | 600 seconds | three nodes on one PostgreSQL, killed, stopped, cut off |
 | `python -m tests.torture.relay` | 10 minutes | one session in many processes that come, quit and are killed |
 | `python -m tests.torture.rename_race` | 100,000 tries each | what is opened is swapped meanwhile |
+| `python -m tests.torture.served_load` | 60 minutes | a server under mixed load: its memory stays as it is |
 
 Each tells how far it has come on stderr, says in one last line how much it tried, what came of it and from which seed,
 and exits with another status than 0 if anything was wrong. `--help` tells how to do more, less, or the same again.

@@ -143,7 +143,7 @@ class Bridge:
             await self._relay()
         except ConnectionRefused as e:
             for id_ in list(self._pending):
-                self._answer_for_the_server(id_, f"The server does not let us in: {e}")
+                self._answer_for_the_server(id_, str(e) if e.untrusted else f"The server does not let us in: {e}")
             raise
         finally:
             if self._draining is not None:
@@ -157,7 +157,7 @@ class Bridge:
             try:
                 server = await self._connect()
             except ConnectionLost as e:
-                hopeless = isinstance(e, ConnectionRefused) and e.status is not None and 400 <= e.status < 500
+                hopeless = isinstance(e, ConnectionRefused) and e.is_final
                 if hopeless or (self._process is None and self._loop.time() > give_up):
                     raise
                 log.warning("%s; trying again in %.1f seconds", e, pause)

@@ -87,3 +87,4 @@ async def _relay(url: str, token: str | None, maps: list[str], ca: str | None) -
         await Bridge(open_stdio(), once, paths).run()
     except ConnectionLost as e:
         sys.stderr.write(f"holdfast connect: {e}\n")
+        raise SystemExit(1) from None

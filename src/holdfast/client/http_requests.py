@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import h11
 
-from holdfast.errors import ConnectionLost, ConnectionRefused, UsageError
+from holdfast.errors import ConnectionLost, UsageError
+from holdfast.transport.reaching import unreachable
 
 if TYPE_CHECKING:
     import ssl
@@ -101,7 +102,7 @@ class HttpRequests:
                 self._name, self._port, ssl=self._tls if self._secure else None, limit=READ_BYTES
             )
         except OSError as e:
-            raise ConnectionRefused(f"{self._name} cannot be reached: {e.strerror or e}") from None
+            raise unreachable(self._name, e) from None
         return _Exchange(reader, writer)
 
 

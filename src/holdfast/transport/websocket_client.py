@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import ConnectionRefused, UsageError
 from holdfast.transport.lines import MAX_LINE_BYTES
+from holdfast.transport.reaching import unreachable
 from holdfast.transport.websocket import PING_SECONDS, PONG_SECONDS, WebSocketTransport
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def connect_websocket(
             lambda: handshake, parts.hostname, port, ssl=tls if secure else None
         )
     except OSError as e:
-        raise ConnectionRefused(f"{host} cannot be reached: {e.strerror or e}") from None
+        raise unreachable(host, e) from None
     return await handshake.shake_hands()
 
 
