@@ -171,8 +171,8 @@ class Page:
         return self.call(["locator", selector], ["first"], ["innerText"])
 
     def texts(self, selector: str) -> list[str]:
-        """Return what one can read in all of them."""
-        return self.call(["locator", selector], ["allInnerTexts"])
+        """Return what all of them say, in view or not."""
+        return [" ".join(text.split()) for text in self.call(["locator", selector], ["allTextContents"])]
 
     def count(self, selector: str) -> int:
         """Return how many there are."""

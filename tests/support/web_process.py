@@ -8,13 +8,12 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tests.support.schemas import ROOT
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.browser import Page
 
 PATIENCE = 60.0
@@ -27,10 +26,12 @@ _LINK = re.compile(r"http://\S+/link/\S+")
 class WebProcess:
     """The page of this machine's sessions, in a process of its own, with an agent that it may start."""
 
-    def __init__(self, directory: Path, agent: str = str(AGENT), name: str = "page-agent") -> None:
+    def __init__(
+        self, directory: Path, agent: str = str(AGENT), name: str = "page-agent", project: str | Path = "project"
+    ) -> None:
         self.directory = directory
         self.store = directory / "sessions.db"
-        self.project = directory / "project"
+        self.project = directory / project
         self.project.mkdir(exist_ok=True)
         (directory / "agents.toml").write_text(f"[agents.{name}]\nrun = '{agent}'\n")
         (directory / "agents.toml").chmod(0o600)
@@ -55,7 +56,7 @@ class WebProcess:
             str(self.store),
         ]
         with self._output.open("ab") as stderr:
-            self._process = subprocess.Popen(command, stderr=stderr, stdin=subprocess.DEVNULL, env=dict(os.environ))
+            self._process = subprocess.Popen(command, stderr=stderr, stdin=subprocess.DEVNULL, env=_environment())
         give_up = time.monotonic() + PATIENCE
         while not (found := _LINK.search(self._output.read_text()[before:])):
             assert self._process.poll() is None, self.complaints()
@@ -95,6 +96,11 @@ class WebProcess:
                 self._process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+
+def _environment() -> dict[str, str]:
+    """Return our variables, with the programs beside our Python first."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 def new_session(page: Page, cwd: Path) -> None:

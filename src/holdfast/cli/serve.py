@@ -197,6 +197,7 @@ def _remote_server(host: Host, options: Mapping[str, Any], port: int, hosted: _H
     return RemoteServer(
         host,
         pages=pages,
+        shared=None if pages is None else pages.shared,
         on_close=None if pages is None else pages.close,
         names=names,
         authenticator=authenticator,
@@ -212,14 +213,18 @@ def _remote_server(host: Host, options: Mapping[str, Any], port: int, hosted: _H
 def _pages(host: Host, options: Mapping[str, Any]) -> WebPages:
     """Return the web page of a server: it talks to the agent that is served, and to no other."""
     from holdfast.model import LOCAL  # noqa: PLC0415
+    from holdfast.sharing import ShareLinks  # noqa: PLC0415
     from holdfast.store.address import MEMORY  # noqa: PLC0415
     from holdfast.web import OneAgent, WebPages  # noqa: PLC0415
 
     async def library() -> SessionStore:
         return cast("SessionStore", (await host.engine()).store)
 
-    directory = None if options["store"] == MEMORY else server_files(options["store"]).tokens.parent / "web"
-    return WebPages(library, OneAgent(host, LOCAL), directory=directory)
+    if options["store"] == MEMORY:
+        return WebPages(library, OneAgent(host, LOCAL))
+    files = server_files(options["store"])
+    shares = ShareLinks(files.shares)
+    return WebPages(library, OneAgent(host, LOCAL), directory=files.tokens.parent / "web", shares=shares)
 
 
 @asynccontextmanager

@@ -82,6 +82,7 @@ def page_server(place: str | None, port: int) -> RemoteServer:
     from holdfast.cli.server_files import local_token, server_files  # noqa: PLC0415
     from holdfast.server.host import Host  # noqa: PLC0415
     from holdfast.server.remote import RemoteServer, SignIn, TokenFile, names_for  # noqa: PLC0415
+    from holdfast.sharing import ShareLinks  # noqa: PLC0415
     from holdfast.store import open_store  # noqa: PLC0415
     from holdfast.web import WebPages  # noqa: PLC0415
     from holdfast.web.agents_file import AgentsOfFile  # noqa: PLC0415
@@ -89,13 +90,16 @@ def page_server(place: str | None, port: int) -> RemoteServer:
 
     files = server_files(place)
     agents = AgentsOfFile(agents_file(place), lambda name, entry: start_agent(name, entry, place))
-    pages = WebPages(lambda: open_store(place), agents, directory=files.tokens.parent / "web")
+    pages = WebPages(
+        lambda: open_store(place), agents, directory=files.tokens.parent / "web", shares=ShareLinks(files.shares)
+    )
     return RemoteServer(
         Host(NoAgent(), store=place),
         names=names_for("127.0.0.1", port),
         authenticator=local_token(files, TokenFile(files.tokens.with_name("no-tokens.toml"))),
         sign_in=SignIn(files.cookie_key),
         pages=pages,
+        shared=pages.shared,
         on_close=pages.close,
     )
 

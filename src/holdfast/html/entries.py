@@ -32,7 +32,8 @@ _STEPS = {"completed": ("☑", "done"), "in_progress": ("▸", "at work"), "canc
 
 def draw_entry(view: EntryView, anchor: str) -> Html:
     """Return an entry as an article. `anchor` is its id, our own word and no stranger's."""
-    body = draw_parts(view.parts)
+    changed = {part.label for part in view.parts if part.kind == "diff"}
+    body = draw_parts(part for part in view.parts if part.kind != "remark" or part.text not in changed)
     if view.role in _FOLDED:
         inner = _folded(view, anchor, body)
     elif view.role == "note":

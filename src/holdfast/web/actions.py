@@ -16,6 +16,9 @@ fork         entry (all of it without one)                session, href
 resend       entry: my message, prompt, request           session, href: a fork that goes on with another prompt
 hand-over    agent
 seen
+share        seconds, secrets: whether to show them       path: of the link, shown this once, id, until, redacted
+shares                                                    links: those that lead to it
+unshare      link: its id
 ============ ============================================ ============================================================
 
 A prompt of the same `request` is taken once, so that it can be sent again when it is not known whether it arrived.
@@ -24,6 +27,7 @@ A prompt of the same `request` is taken once, so that it can be sent again when 
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -31,6 +35,7 @@ import msgspec
 from holdfast.engine import claim_session
 from holdfast.errors import HoldfastError, RequestError, SessionNotFound
 from holdfast.model import ElicitationAnswer, Scope, checked_cwd, forked, new_session_id
+from holdfast.sharing.pages import PREFIX as SHARED
 from holdfast.store import Claim
 from holdfast.web.history_pages import read_lines
 from holdfast.web.requests import PageError, json_answer, read_json
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 
     from holdfast.model import SessionInfo
     from holdfast.server.access import Access
+    from holdfast.sharing import ShareLink, ShareLinks
     from holdfast.web.agents import PageAgent
     from holdfast.web.desk import Desk
     from holdfast.web.requests import Answer, PageRequest, Receive
@@ -63,6 +69,9 @@ class Body(msgspec.Struct):
     agent: str = ""
     cwd: str = ""
     entry: str | None = None
+    seconds: float = 0
+    secrets: bool = False
+    link: str = ""
 
 
 class Actions:
@@ -84,6 +93,9 @@ class Actions:
             "resend": self._resend,
             "hand-over": self._hand_over,
             "seen": self._seen,
+            "share": self._share,
+            "shares": self._list_shares,
+            "unshare": self._unshare,
         }
 
     async def do(self, name: str, session: str, request: PageRequest, receive: Receive) -> Answer:
@@ -173,6 +185,25 @@ class Actions:
             raise PageError(400, f"There is no agent {body.agent[:80]!r}")
         await self._desk.library.hand_over(info.id, body.agent)
 
+    # Sharing
+
+    def _shares(self) -> ShareLinks:
+        if self._desk.shares is None:
+            raise PageError(404, "Sessions cannot be shared here: this server keeps nothing")
+        return self._desk.shares
+
+    async def _share(self, info: SessionInfo, body: Body) -> object:
+        secret, link = self._shares().add(info.id, info.principal, body.seconds, redacts=not body.secrets)
+        return {"path": f"{SHARED}{secret}", **_described(link)}
+
+    async def _list_shares(self, info: SessionInfo, _: Body) -> object:
+        return {"links": [_described(link) for link in self._shares().links(info.principal, info.id)]}
+
+    async def _unshare(self, info: SessionInfo, body: Body) -> None:
+        for link in self._shares().links(info.principal, info.id):
+            if link.id == body.link:
+                self._shares().revoke(link)
+
     # Forks
 
     async def _fork(self, info: SessionInfo, body: Body) -> object:
@@ -227,6 +258,11 @@ class Actions:
         made = await library.fork(Claim(info.id, record.epoch), fork, state, up_to=up_to, lines=[])
         await library.release(made.claim)
         return fork.id
+
+
+def _described(link: ShareLink) -> dict[str, object]:
+    until = datetime.fromtimestamp(link.until, UTC).isoformat().replace("+00:00", "Z")
+    return {"id": link.id, "until": until, "redacted": link.redacts}
 
 
 def _scope(info: SessionInfo) -> Scope:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
+from holdfast.sharing import SharedPages
 from holdfast.web import export_file, files_in_roots, finding, library_page, session_page
 from holdfast.web.actions import Actions
 from holdfast.web.articles import page_of_entries
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.model import SessionInfo
+    from holdfast.sharing import ShareLinks
     from holdfast.store import Record, SessionStore
     from holdfast.web.agents import PageAgents
     from holdfast.web.history_pages import HistoryPage
@@ -35,6 +37,11 @@ log: logging.Logger = logging.getLogger(__name__)
 
 _SESSION = re.compile(r"/sessions/([A-Za-z0-9_-]{1,80})(?:/([a-z-]{1,20}))?")
 _ASSET = re.compile(r"/assets/([0-9a-f]{16})/([a-z0-9-]+\.[a-z]+)")
+_AT_THE_ROOT: dict[str, str] = {
+    "/manifest.webmanifest": "manifest.webmanifest",
+    "/worker.js": "worker.js",  # a worker looks after what lies below its address
+    **{f"/icons/{name}": name for name in ("icon.svg", "icon-192.png", "icon-512.png")},
+}
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -47,14 +54,16 @@ class WebPages:
         agents: PageAgents,
         *,
         directory: Path | None = None,
+        shares: ShareLinks | None = None,
     ) -> None:
         """Show the sessions of a store, which `library` returns once it is open.
 
-        In `directory` is kept what a principal has read.
+        In `directory` is kept what a principal has read, in `shares` the links with which others read sessions.
         """
         self._library = library
         self._agents = agents
         self._directory = directory
+        self._shares = shares
         self._desk: Desk | None = None
         self._parts: dict[str, Callable[[SessionInfo, PageRequest], Awaitable[Answer]]] = {
             "": self._session,
@@ -70,8 +79,17 @@ class WebPages:
         if self._desk is None:
             library = await self._library()
             if self._desk is None:
-                self._desk = Desk(library, self._agents, self._directory)
+                self._desk = Desk(library, self._agents, self._directory, self._shares)
         return self._desk
+
+    @property
+    def shared(self) -> SharedPages | None:
+        """The application for ``/share/…``, where sessions can be shared."""
+
+        async def library() -> SessionStore:
+            return (await self.desk()).library
+
+        return None if self._shares is None else SharedPages(library, self._shares)
 
     async def close(self) -> None:
         """Leave all sessions."""
@@ -105,6 +123,8 @@ class WebPages:
     async def _get(self, request: PageRequest) -> Answer:
         if (found := _ASSET.fullmatch(request.path)) is not None:
             return _asset(found[1], found[2])
+        if (name := _AT_THE_ROOT.get(request.path)) is not None:
+            return _asset(tree(), name)._replace(cache="no-cache")
         match request.path:
             case "/":
                 return await self._list(request)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.engine import Engine
     from holdfast.model import SessionInfo
+    from holdfast.sharing import ShareLinks
     from holdfast.store import SessionStore
     from holdfast.web.agents import PageAgent, PageAgents
 
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
 class Desk:
     """The page's work, apart from how it is asked for."""
 
-    def __init__(self, library: SessionStore, agents: PageAgents, directory: Path | None) -> None:
-        """Use an open store. In `directory` is kept what a principal has read."""
+    def __init__(
+        self, library: SessionStore, agents: PageAgents, directory: Path | None, shares: ShareLinks | None = None
+    ) -> None:
+        """Use an open store. In `directory` is kept what a principal has read, in `shares` are links for others."""
         self.library = library
         self.agents = agents
         self.activity: Activity = Activity(library, agents)
         self.deletions: Deletions = Deletions(self._delete)
         self.marks: ReadMarks = ReadMarks(directory)
+        self.shares = shares
         self._watched: dict[str, WatchedSession] = {}
         self._ending: set[asyncio.Task[None]] = set()
 

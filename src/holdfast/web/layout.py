@@ -38,6 +38,8 @@ def page(title: str, *body: Child, script: str, kind: str, bar: Markup) -> Marku
         element("meta", name="theme-color", content="#ffffff", media="(prefers-color-scheme: light)"),
         element("meta", name="theme-color", content="#13161c", media="(prefers-color-scheme: dark)"),
         element("title", f"{title} · Holdfast" if title else "Holdfast"),
+        element("link", rel="manifest", href="/manifest.webmanifest", crossorigin="use-credentials"),
+        element("link", rel="apple-touch-icon", href="/icons/icon-192.png"),
         element("link", rel="icon", href=address("icon.svg"), type="image/svg+xml"),
         element("link", rel="stylesheet", href=address("entries.css")),
         element("link", rel="stylesheet", href=address("page.css")),

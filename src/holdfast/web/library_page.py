@@ -72,6 +72,7 @@ def library_page(
     """Return the page with the first rows of the list."""
     main = element(
         "main",
+        element("h1", "Sessions", class_="visually-hidden"),
         _filters(filters, agents, directories),
         element("p", id="found", class_="about", role="status"),
         element("ol", rows, id="rows", class_="rows", aria_label="Sessions"),
@@ -108,7 +109,8 @@ def _bar(can_start: Sequence[str]) -> Markup:
     new = None
     if can_start:
         new = element("button", icon("plus"), element("span", "New session"), type="button", id="new", class_="primary")
-    return element("header", brand, search, new, class_="bar")
+    tell = button("Tell me when a session waits for me", "bell", id="notify", hidden=True)
+    return element("header", brand, search, tell, new, class_="bar")
 
 
 def _filters(filters: Filters, agents: Sequence[str], directories: Collection[str]) -> Markup:

@@ -1,12 +1,21 @@
 // @ts-check
 // Markup from the server put in place. No other module makes elements of markup, and none makes markup of text.
 
-/** @typedef {{ createHTML(html: string): any }} Policy */
+/** @typedef {{ createHTML(html: string): any, createScriptURL(address: string): any }} Policy */
 
 /** @type {Policy} */
 const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("holdfast", {
   createHTML: (/** @type {string} */ html) => html,
-}) ?? { createHTML: (html) => html };
+  createScriptURL: (/** @type {string} */ address) => {
+    if (address !== "/worker.js") throw new TypeError("no script of ours");
+    return address;
+  },
+}) ?? { createHTML: (html) => html, createScriptURL: (address) => address };
+
+/** Return the address of our worker, as a browser with Trusted Types wants it. @param {string} address @returns {string} */
+export function script(address) {
+  return policy.createScriptURL(address);
+}
 
 /**
  * Return the elements of a piece of markup that our server has made.

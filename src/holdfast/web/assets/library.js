@@ -3,6 +3,7 @@
 import { byId, first, fragment, morph } from "./fragments.js";
 import { openMenu, sessionItems } from "./menu.js";
 import { sayError, sayTimes } from "./messages.js";
+import { noteWaiting, offerNotifications } from "./notify.js";
 import { Feed, getHtml, post } from "./server.js";
 
 const rows = document.getElementById("rows");
@@ -23,6 +24,7 @@ function start(rows) {
   });
   addEventListener("keydown", (event) => onKey(event, rows, search));
   offerNewSession();
+  offerNotifications(document.getElementById("notify"));
   new Feed(() => "/live", (message) => takeRows(rows, message), () => {});
 }
 
@@ -65,6 +67,7 @@ function takeRows(rows, message) {
   for (const [id, html] of message.rows) {
     const now = first(html);
     sayTimes(now);
+    noteWaiting(id, now.dataset.title ?? "", now.dataset.state === "requires_action").catch(sayError);
     const old = document.getElementById(`row-${id}`);
     if (old && old.querySelector("time")?.dateTime === now.querySelector("time")?.dateTime) morph(old, now);
     else if (!old?.contains(document.activeElement)) {

@@ -3,6 +3,7 @@
 import { make } from "./fragments.js";
 import { say, sayError } from "./messages.js";
 import { post } from "./server.js";
+import { openSharing } from "./share.js";
 
 /** @typedef {{ label: string, run: () => unknown, danger?: boolean }} Item */
 /** @typedef {{ id: string, title: string, agent: string, archived: boolean, others: string[] }} Session */
@@ -98,6 +99,7 @@ export function sessionItems(session, then) {
   const items = [
     { label: "Rename…", run: () => rename(session, then.renamed) },
     { label: "Fork", run: async () => location.assign((await post(`${base}/fork`)).href) },
+    { label: "Share…", run: () => openSharing(session.id) },
     { label: "Export as HTML", run: () => download("html") },
     { label: "Export as Markdown", run: () => download("markdown") },
     { label: "Export as JSON", run: () => download("json") },

@@ -6,6 +6,7 @@ import { byId, fragment, morph } from "./fragments.js";
 import { Index } from "./places.js";
 import { openMenu, sessionItems } from "./menu.js";
 import { say, sayError, sayTimes } from "./messages.js";
+import { noteWaiting } from "./notify.js";
 import { Questions } from "./questions.js";
 import { Feed, post } from "./server.js";
 
@@ -100,6 +101,7 @@ class SessionPage {
     }
     this.composer?.takeState(message.state, message.waiting);
     this.tellState();
+    noteWaiting(this.id, byId("title").textContent ?? "", message.state === "requires_action").catch(sayError);
     if (before === "running" && message.state === "idle") this.ended();
   }
 

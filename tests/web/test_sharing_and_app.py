@@ -1,0 +1,81 @@
+"""Sharing a session from the page, and the page as an app: its files are kept, and it tells when a session waits."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.web_process import WebProcess, new_session, say
+
+from holdfast.web.assets import all_assets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.browser import Browser
+
+pytestmark = pytest.mark.timeout(300)
+
+BAD = ("error", "violation", "dialog")
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+
+
+@pytest.mark.requirement("P10", "P12")
+def test_a_session_is_shared_without_its_secrets_until_the_link_is_revoked(browser: Browser, tmp_path: Path) -> None:
+    with WebProcess(tmp_path) as web, browser.page() as page, browser.page() as stranger:
+        web.sign_in(page)
+        new_session(page, web.project)
+        say(page, f"my token is {KEY}")
+        page.sees(".entry.agent >> text=You said: my token")
+        page.click("#session-menu")
+        page.click("role=menuitem[name='Share…']")
+        page.click("dialog >> text=Make a link")
+        page.sees(".links li")
+        link = page.run("document.querySelector('.new-link input').value")
+        web.kill()
+        web.start()
+        stranger.open(link)
+        stranger.sees("text=my token is [redacted")
+        assert KEY not in stranger.run("document.documentElement.outerHTML")
+        stranger.open(f"{web.base}/")
+        assert stranger.count("#rows") == 0 and "my token" not in stranger.text("body")
+        page.click(".links button")
+        page.until("!document.querySelector('.links li')")
+        stranger.open(link)
+        stranger.sees("text=There is nothing here")
+        assert page.noted(*BAD) == []
+        assert stranger.noted("error", "dialog") == []
+
+
+def test_the_page_is_an_app_that_keeps_its_files_and_tells_who_waits(browser: Browser, tmp_path: Path) -> None:
+    with WebProcess(tmp_path) as web, browser.page(permissions=["notifications"]) as page:
+        web.sign_in(page)
+        manifest = page.run("fetch(document.querySelector('link[rel=manifest]').href).then(answer => answer.json())")
+        for icon in manifest["icons"]:
+            assert page.run(f"fetch('{icon['src']}').then(answer => answer.ok)")
+        assert page.run("navigator.serviceWorker.ready.then(worker => worker.scope)") == f"{web.base}/"
+        new_session(page, web.project)
+        page.call(["reload"])
+        kept = "caches.open('holdfast-assets').then(store => store.keys()).then(all => all.map(each => each.url))"
+        page.until(f"{kept}.then(all => all.length > 3)")
+        assert all(address.startswith(f"{web.base}/assets/") for address in page.run(kept))
+        page.until("document.querySelector('hf-session')?.dataset.state")
+        page.run("Object.defineProperty(document, 'hidden', {get: () => true})")
+        say(page, "/run")
+        page.sees(".question")
+        shown = (
+            "navigator.serviceWorker.ready.then(worker => worker.getNotifications()).then(all => all.map(n => n.title))"
+        )
+        page.until(f"{shown}.then(all => all.length === 1)")
+        assert page.run(shown) == ["/run waits for you"]
+        page.click(".question button[value=reject_once]")
+        page.until(f"{shown}.then(all => all.length === 0)")
+        assert page.noted(*BAD) == []
+
+
+def test_the_page_is_small() -> None:
+    sizes = {
+        name: len(gzip.compress(asset.body, 9)) for name, asset in all_assets().items() if name[-2:] in ("js", "ss")
+    }
+    assert sum(sizes.values()) <= 60 * 1024, sizes
