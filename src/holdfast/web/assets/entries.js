@@ -89,7 +89,7 @@ export class Entries {
 
   /** The first entry that can be seen. @returns {HTMLElement | undefined} */
   visible() {
-    const top = byId("main").getBoundingClientRect().top + scrollY > 0 ? 60 : 0;
+    const top = byId("main").getBoundingClientRect().top + scrollY > 0 ? 78 : 0; // what goes to the top is put there
     const frames = /** @type {HTMLElement[]} */ (Array.from(this.box.querySelectorAll(".placed")));
     let low = 0, high = frames.length;
     while (low < high) {
@@ -206,7 +206,10 @@ export class Entries {
       found = this.at(line);
     }
     this.follows = false;
-    found?.scrollIntoView({ block: "start", behavior: "instant" });
+    for (let time = 0; time < 3; time++) { // what was not in view yet has its real height only now
+      found?.scrollIntoView({ block: "start", behavior: "instant" });
+      await new Promise((done) => setTimeout(done, 20));
+    }
     history.replaceState(null, "", `#l${line}`);
     for (const old of this.box.querySelectorAll(".found")) old.classList.remove("found");
     found?.classList.add("found");
