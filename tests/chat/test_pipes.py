@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -46,6 +47,52 @@ def test_permissions_are_denied_unless_allowed(tmp_path: Path) -> None:
     asked = ("demo", "--print", "--verbose", "--prompt", "/ask")
     assert "not allowed" in holdfast(*asked, "--permissions", "ask", cwd=tmp_path, stdin="y\ny\n").stderr
     assert "It flies." in holdfast(*asked, "--permissions", "allow", cwd=tmp_path).stderr
+
+
+READER = """
+from holdfast import Agent
+
+agent = Agent("reader")
+
+@agent.prompt
+async def answer(turn):
+    for kind in ("read", "search", "edit", "execute"):
+        async with turn.tool(f"Find and {kind}", kind=kind) as call:
+            await turn.say(f"{kind}: {await turn.allow(call.title, call)}\\n\\n")
+"""
+
+
+@pytest.mark.requirement("P13")
+def test_what_only_reads_is_allowed_where_that_is_wanted_by_its_kind_and_not_by_its_title(tmp_path: Path) -> None:
+    (tmp_path / "reader.py").write_text(READER)
+    for protocol in ("1", "2"):
+        asked = ("reader.py", "--print", "--approve-reads", "--protocol", protocol)
+        done = holdfast(*asked, cwd=tmp_path, stdin="go")
+        said = done.stdout.split()
+        assert said == ["read:", "True", "search:", "True", "edit:", "False", "execute:", "False"], done.stderr
+    clash = holdfast(*asked, "--permissions", "allow", cwd=tmp_path, stdin="go")
+    assert clash.returncode == 2 and "choose one" in clash.stderr
+
+
+def test_programs_get_every_message_or_the_last_one_alone(tmp_path: Path) -> None:
+    done = holdfast("demo", "--print", "--format", "json", "--prompt", "/tool", cwd=tmp_path)
+    frames = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and all(frame["jsonrpc"] == "2.0" for frame in frames)
+    assert [frame["method"] for frame in frames if "id" in frame and "method" in frame] == [
+        "initialize", "session/new", "session/prompt",
+    ]  # fmt: skip
+    said = [frame["params"]["update"] for frame in frames if frame.get("method") == "session/update"]
+    assert any(update["sessionUpdate"] == "agent_message_chunk" for update in said)
+    hostile = holdfast(CHATTY, "--print", "--format", "json", "--prompt", "/evil", cwd=tmp_path)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", hostile.stdout)
+    quiet = holdfast("demo", "--print", "--format", "quiet", "--prompt", "/tool", cwd=tmp_path)
+    assert quiet.stdout == "It is 21 °C; the barometer does not answer.\n"
+
+
+def test_an_agent_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    done = holdfast("demo", "--print", "--timeout", "3", "--prompt", "/sleep 1000", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (3, "holdfast: the agent was not done after 3 s\n")
+    assert "go with --print" in holdfast("demo", "--timeout", "3", cwd=tmp_path).stderr
 
 
 def test_a_turn_that_does_not_end_well_is_an_error(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import os
 import sys
 
@@ -20,13 +22,39 @@ EVIL = (
     "safe\rHIDDEN\x08\x08"
 )  # fmt: skip
 
-agent = Agent(f"chatty{EVIL}", title=f"Chatty{EVIL}", version="1")
+agent = Agent(f"chatty{EVIL}", title=f"Chatty{EVIL}", version="1", accepts=("image", "resource"))
 agent.modes({"one": f"First{EVIL}", "two": "Second"}, default="one")
 
 
 @agent.prompt
 async def answer(turn: Turn) -> None:
     await turn.say(f"You said: {turn.text}")
+
+
+@agent.command("blocks", "Say what the prompt was made of")
+async def blocks(turn: Turn) -> None:
+    found: list[str] = []
+    for block in turn.prompt[1:]:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                found.append(f"text {json.dumps(text)}")
+            case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
+                found.append(f"resource {uri.rpartition('/')[2]} {json.dumps(text)}")
+            case {"type": "resource_link", "name": str(name)}:
+                found.append(f"resource_link {name}")
+            case {"type": "image", "mimeType": str(kind), "data": str(data)}:
+                found.append(f"image {kind} {len(base64.b64decode(data))}")
+            case _:
+                found.append(str(block))
+    text = turn.text.partition("\nI ran ")[0]
+    async with turn.tool(f"said {json.dumps(text)}") as call:
+        await call.text("\n".join([json.dumps(text), ", ".join(found)]))
+
+
+@agent.command("die-later", "Exit after N seconds", hint="N")
+async def die_later(turn: Turn) -> None:
+    asyncio.get_running_loop().call_later(float(turn.text), os._exit, 7)
+    await turn.say("soon")
 
 
 @agent.command("lines", "Say N lines", hint="N")

@@ -12,6 +12,9 @@ What happens goes one way, and only the last step touches a terminal:
 - `conversation` has the agent, the session and the turns; `session_opening` finds the session, `questions` and `forms`
   put the agent's questions to the user, `commands` names our own slash commands and `command_actions` does what they
   say, `status` writes one line;
+- `composing` has what goes with a prompt (`attachments`, `clipboard`, `shell_command`), `revising` what is said anew,
+  `login` ways to log in;
+- `theme` and `terminal_keys` are what terminals have each their own ideas of;
 - `settings` are what the command line asks for, `run_chat` runs a chat with them, `print_answer` is for pipes.
 
 It knows no protocol: agents are spoken to through `holdfast.client`.

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.commands import help_text, option_values
+from holdfast.chat.login import log_in
+from holdfast.chat.screen import ListQuestion
 from holdfast.chat.session_opening import open_session
 from holdfast.errors import RemoteError, UsageError
 from holdfast.view.blocks import Call, Note
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
 
     from holdfast.chat.commands import Command
     from holdfast.chat.conversation import Conversation
-    from holdfast.client import ClientSession
+    from holdfast.client import ClientSession, ListedSession
 
 MAX_LISTED = 20
 """So many sessions are listed."""
+MAX_PICKED = 500
+"""So many sessions can be chosen from, the newest."""
 
 
 async def run_command(chat: Conversation, command: Command, argument: str) -> None:
@@ -37,17 +41,22 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
         case "option":
             await _option(chat, session, argument)
         case "new":
-            await _switch_to(chat, await chat.connection.new_session(chat.settings.cwd))
+            await switch_to(chat, await chat.connection.new_session(chat.settings.cwd))
         case "sessions":
             await _list_sessions(chat)
         case "resume":
-            if not argument:
-                raise UsageError("say which: /resume ID; /sessions lists them")
-            settings = replace(chat.settings, resume=argument)
-            await _switch_to(chat, await open_session(chat.connection, settings), restored=True)
+            if chosen := argument or await _pick_session(chat):
+                settings = replace(chat.settings, resume=chosen)
+                await switch_to(chat, await open_session(chat.connection, settings), restored=True)
         case "fork":
-            await _switch_to(chat, await session.fork(), shown=True)
+            await switch_to(chat, await session.fork(), shown=True)
             chat.screen.show(Note("You go on in a copy; the session you come from stays as it is.", tone="good"))
+        case "edit":
+            await chat.revision.choose(argument)
+        case "undo":
+            await switch_to(chat, await chat.revision.undo(), restored=True)
+        case "login":
+            await log_in(chat, "How do you want to log in?")
         case "details":
             calls = [replace(block, whole=True) for block in chat.last_turn if isinstance(block, Call)]
             chat.screen.show(*(calls or [Note("No tool was used in the last turn.")]))
@@ -103,6 +112,27 @@ async def _option(chat: Conversation, session: ClientSession, argument: str) -> 
     chat.screen.show(Note("Options:", "\n".join(listed)))
 
 
+async def _pick_session(chat: Conversation) -> str | None:
+    """Let the user choose one of the sessions of this directory; return its id."""
+    if not chat.connection.can("list"):
+        raise UsageError("this agent cannot list its sessions; name one: /resume ID")
+    items: list[tuple[str, str]] = []
+    async for listed in chat.connection.sessions(chat.settings.cwd):
+        here = " (this one)" if chat.session is not None and listed.id == chat.session.id else ""
+        items.append((f"{_when(listed)}  {safe_line(listed.title or '(no title)')}{here}", listed.id))
+        if len(items) == MAX_PICKED:
+            break
+    if not items:
+        raise UsageError("there is no session of this directory yet")
+    return await chat.screen.ask_item(
+        ListQuestion("Go on with which session? Type to find, Escape leaves", tuple(items))
+    )
+
+
+def _when(listed: ListedSession) -> str:
+    return listed.updated_at.astimezone().strftime("%Y-%m-%d %H:%M") if listed.updated_at else ""
+
+
 async def _list_sessions(chat: Conversation) -> None:
     """List the sessions of this directory, newest first."""
     if not chat.connection.can("list"):
@@ -112,15 +142,12 @@ async def _list_sessions(chat: Conversation) -> None:
         if len(lines) == MAX_LISTED:
             lines.append("and more: holdfast sessions")
             break
-        when = listed.updated_at.astimezone().strftime("%Y-%m-%d %H:%M") if listed.updated_at else ""
         here = " (this one)" if chat.session is not None and listed.id == chat.session.id else ""
-        lines.append(f"{listed.id}  {when}  {safe_line(listed.title or '')}{here}")
+        lines.append(f"{listed.id}  {_when(listed)}  {safe_line(listed.title or '')}{here}")
     chat.screen.show(Note("Sessions of this directory:" if lines else "There are none yet.", "\n".join(lines)))
 
 
-async def _switch_to(
-    chat: Conversation, session: ClientSession, *, restored: bool = False, shown: bool = False
-) -> None:
+async def switch_to(chat: Conversation, session: ClientSession, *, restored: bool = False, shown: bool = False) -> None:
     """Close the session that is open and go on in another."""
     before = chat.session
     chat.enter(session, restored=restored, shown=shown)

@@ -35,16 +35,23 @@ COMMANDS = {
         Command("option", "Set an option, or show which there are", "[OPTION [VALUE]]"),
         Command("new", "Begin a new session"),
         Command("sessions", "List the sessions of this directory"),
-        Command("resume", "Go on with another session", "ID"),
+        Command("resume", "Go on with another session: choose it, or name it", "[ID]"),
         Command("fork", "Go on in a copy of this session"),
+        Command("edit", "Say otherwise what you said before: choose it, or 1 for the last", "[NUMBER]"),
+        Command("undo", "Go back to what was before the last edit"),
+        Command("login", "Log in to the agent"),
         Command("details", "Show the tool calls of the last turn whole"),
         Command("quit", "Leave"),
     )
 }
 PREFIX = "chat:"
 
-KEYS = """Enter sends, Alt-Enter begins a new line, Up brings back what you said before, Tab completes.
-Ctrl-C stops the turn; twice in a row, or Ctrl-D, leaves. What you say while the agent works waits for its turn."""
+KEYS = """Enter sends; Ctrl-J, Alt-Enter and Shift-Enter begin a new line; Tab completes.
+Up brings back what you said before, Ctrl-R searches it. Ctrl-X Ctrl-E opens your editor.
+@ names a file: @src/main.py. Ctrl-V pastes an image. !command runs a command here.
+Escape stops the turn; twice, in an empty line, it takes up a message of yours again (/edit).
+Ctrl-C stops the turn; twice in a row, or Ctrl-D, leaves. Ctrl-L clears the screen, Ctrl-Z suspends.
+What you say while the agent works waits for its turn."""
 
 
 def parse_command(text: str, of_agent: Mapping[str, object]) -> tuple[Command, str] | None:

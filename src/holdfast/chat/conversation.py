@@ -13,19 +13,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.agent_output import AgentOutput
-from holdfast.chat.command_actions import run_command
+from holdfast.chat.command_actions import run_command, switch_to
 from holdfast.chat.commands import KEYS, PREFIX, complete_line, is_help_of_agent, parse_command
+from holdfast.chat.composing import Composer
 from holdfast.chat.file_watch import POLL_SECONDS, take_snapshot, wait_for_change
 from holdfast.chat.inspect_wire import observe_wire
-from holdfast.chat.questions import ask_elicitation, ask_permission
+from holdfast.chat.login import error_text, log_in
+from holdfast.chat.questions import allowed_reading, ask_elicitation, ask_permission
+from holdfast.chat.revising import Revision, revised_note
 from holdfast.chat.screen import Choice, KeyQuestion
 from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
 from holdfast.chat.settings import CLIENT_NAME
+from holdfast.chat.shell_command import run_shell, shell_block
 from holdfast.chat.status import status_line
 from holdfast.client import connect
 from holdfast.client.connecting import START_SECONDS
 from holdfast.errors import ConnectionLost, HoldfastError, MessageLost, ProcessExited, RemoteError, UsageError
-from holdfast.view.blocks import Note
+from holdfast.view.blocks import Note, Prompt
 from holdfast.view.live import LiveView
 
 if TYPE_CHECKING:
@@ -71,6 +75,10 @@ class Conversation:
         self._updates: UpdateStream
         self._changed = False  # whether the agent's file was, and the agent is to be started again
         self._output = AgentOutput(self._show_output)
+        self._watching: asyncio.Task[None] | None = None
+        self._next_watching: asyncio.Task[None] | None = None  # of a session that was entered in a turn
+        self.composer: Composer = Composer(self)
+        self.revision: Revision = Revision(self)
 
     # What a screen asks
 
@@ -87,11 +95,34 @@ class Conversation:
 
     def status(self) -> str:
         """Return one line about the session."""
+        if self.revision.said is not None:
+            return "You are editing what you said; Escape leaves it as it was"
         return status_line(self.session, self.settings.cwd)
 
     def complete(self, line: str) -> Iterable[Candidate]:
         """Return what a line could be completed to."""
-        return complete_line(line, self.session)
+        return (*self.composer.complete(line), *complete_line(line, self.session))
+
+    def is_busy(self) -> bool:
+        """Return whether there is anything that `interrupt` would stop."""
+        return self._work is not None or self._is_running()
+
+    def paste(self, text: str) -> str:
+        """Return what is to be typed for a text that was pasted."""
+        return self.composer.paste(text)
+
+    async def paste_image(self) -> str:
+        """Return what stands for the image in the clipboard."""
+        return await self.composer.paste_image()
+
+    def edited_again(self) -> None:
+        """Let the user choose something that was said before."""
+        self.screen.send("/chat:edit")
+
+    def edit_given_up(self) -> None:
+        """Leave what was taken up again as it was."""
+        if self.revision.give_up():
+            self.screen.edit("")
 
     def interrupt(self) -> bool:
         """Stop the turn, or whatever else is being done; return whether anything was."""
@@ -103,7 +134,7 @@ class Conversation:
         self.screen.take_back()
         if self._stopping is None or self._stopping.done():
             if self._in_turn:
-                self._show_activity("stopping")
+                self.show_activity("stopping")
             self._stopping = asyncio.create_task(self._stop(), name="stopping the turn")
         return True
 
@@ -120,7 +151,7 @@ class Conversation:
             try:
                 await self._run_once(settings)
             except ConnectionLost as e:
-                self._show_activity("")
+                self.show_activity("")
                 if screen.left.is_set():
                     return 0
                 screen.show(*self.view.finish(), _death_note(e, quoted=not settings.shows_output))
@@ -130,7 +161,7 @@ class Conversation:
                 if not self._changed:
                     return 0
             finally:
-                self._show_activity("")
+                self.show_activity("")
             if self.session is not None:
                 settings = replace(settings, newest=False, resume=self.session.id)
 
@@ -166,12 +197,13 @@ class Conversation:
         self.screen.show(Note(f"{file.name} has changed."))
 
     async def _connect(self, settings: ChatSettings) -> None:
-        self._show_activity(f"starting {' '.join(settings.named)}")
+        self.show_activity(f"starting {' '.join(settings.named)}")
         async with connect(
             *settings.command,
             cwd=settings.cwd,
             protocol=settings.protocol,
             permissions=settings.permissions if settings.permissions in ("allow", "deny") else self._permission,
+            terminal_logins=self.screen.interactive,
             questions=self._elicitation if self.screen.interactive else None,
             on_complete=self._address_done,
             name=CLIENT_NAME,
@@ -204,7 +236,9 @@ class Conversation:
                 session = opening.result()
                 break
             except RemoteError as e:
-                if e.code != AUTH_REQUIRED or not self.connection.auth_methods or not await self._log_in(e):
+                if e.code != AUTH_REQUIRED or not self.connection.auth_methods:
+                    raise
+                if not await log_in(self, f"The agent wants you to log in: {error_text(e)}"):
                     raise
         if again:
             self.screen.show(Note("The agent runs again, in the same session.", tone="good"))
@@ -215,22 +249,9 @@ class Conversation:
         self.enter(session, restored=settings.restores, shown=again)
         return session
 
-    async def _log_in(self, refused: RemoteError) -> bool:
-        methods = self.connection.auth_methods[:9]
-        choices = tuple(
-            Choice(str(number), str(method.get("name") or method["id"]), str(method["id"]))
-            for number, method in enumerate(methods, 1)
-        )
-        method = await self.screen.ask_key(KeyQuestion(f"The agent wants you to log in: {_reason(refused)}", choices))
-        if method is None:
-            return False
-        self._show_activity("logging in")
-        await self.connection.authenticate(method)
-        return True
-
     def enter(self, session: ClientSession, *, restored: bool = False, shown: bool = False) -> None:
         """Make a session the one that is shown, with its history so far unless that was `shown` already."""
-        self._show_activity("")
+        self.show_activity("")
         self.session = session
         self._updates = session.updates()  # from here on: nothing is missed, and nothing shown twice
         self.view = LiveView()
@@ -263,15 +284,20 @@ class Conversation:
         """Go through sessions, one at a time, until the user leaves."""
         self._in_session = True
         while True:
-            watching = asyncio.create_task(self._watch(self._updates), name="watching the session")
+            watching = self._next_watching or self._start_watching()
+            self._watching, self._next_watching = watching, None
             try:
                 await self._read_prompts(session, watching)
             finally:
                 await _ended(self._stopping)
                 await _ended(watching)
+                self._watching = None
             if self.session is None or self.session is session:
                 return
             session = self.session
+
+    def _start_watching(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._watch(self._updates), name="watching the session")
 
     async def _watch(self, updates: UpdateStream) -> None:
         since = time.monotonic()
@@ -307,14 +333,14 @@ class Conversation:
             await self._obey(session, text)
 
     async def _obey(self, session: ClientSession, text: str) -> None:
-        """Do what a line says: run one of our commands, or prompt the agent."""
+        """Do what a line says: run one of our commands or one of the user's, or prompt the agent."""
         found = parse_command(text, session.commands)
         if is_help_of_agent(text, session.commands):
-            ours = f"{KEYS}\n/{PREFIX}help lists the commands of the chat."
-            self.screen.show(Note("Keys", ours))
-        self._in_turn = found is None
-        work = self._prompt(session, text) if found is None else run_command(self, *found)
-        self._work = asyncio.create_task(work, name="turn" if found is None else f"/{found[0].name}")
+            self.screen.show(Note("Keys", f"{KEYS}\n/{PREFIX}help lists the commands of the chat."))
+        is_shell = text.startswith("!") and self.screen.interactive
+        self._in_turn = found is None and not is_shell
+        work = run_command(self, *found) if found else self._run_shell(text[1:]) if is_shell else self._say(text)
+        self._work = asyncio.create_task(work, name=f"/{found[0].name}" if found else "turn")
         try:
             await self._unless_left(self._work)
             if not self._work.cancelled():
@@ -322,22 +348,52 @@ class Conversation:
         except ConnectionLost:
             raise
         except RemoteError as e:
-            self.screen.show(Note(f"The agent refuses: {_reason(e)}", tone="error"))
+            self.screen.show(Note(f"The agent refuses: {error_text(e)}", tone="error"))
         except (HoldfastError, OSError) as e:
             self.screen.show(Note(str(e), tone="error"))
         finally:
             self._work, self._in_turn = None, False
-            self._show_activity("")
+            self.show_activity("")
 
-    async def _prompt(self, session: ClientSession, text: str) -> None:
+    async def _say(self, text: str) -> None:
+        """Prompt the agent; where something is said otherwise, in a fork from before that."""
+        session = self.session
+        assert session is not None
+        others: tuple[Any, ...] = ()
+        if (said := self.revision.said) is not None:
+            self.show_activity("going back")
+            others = said.others
+            await switch_to(self, await self.revision.begin(), shown=True)
+            self.screen.show(revised_note(said.text))
+            session = self.session or session
+            self._next_watching = self._start_watching()  # what happens there is to be seen now
+        await self._prompt(session, text, [*self.composer.compose(text, session), *others])
+
+    async def _run_shell(self, command: str) -> None:
+        """Run a command of the user's, show what it printed, and offer to tell the agent."""
+        if not command.strip():
+            raise UsageError("write the command behind the !, as in !git status")
+        self.show_activity(f"running {command.strip()}")
+        assert self.session is not None
+        result = await run_shell(command.strip(), self.session.cwd)
+        self.show_activity("")
+        self.screen.show(shell_block(result))
+        choices = (Choice("y", "Send it with your next message", "yes", "good"), Choice("n", "No", "no"))
+        if await self.screen.ask_key(KeyQuestion("Shall the agent know of this?", choices, "no")) == "yes":
+            self.composer.add_output(result)
+            self.screen.show(Note("It goes along with your next message.", tone="good"))
+
+    async def _prompt(self, session: ClientSession, text: str, blocks: list[dict[str, Any]]) -> None:
         self._worth_resuming = True
         self._turn_over.clear()
         self.last_turn.clear()
-        self.screen.show(self.view.prompted(text))
-        self._show_activity("working")
+        sent = "".join(block["text"] for block in blocks if block.get("type") == "text")
+        self.view.prompted(sent)
+        self.screen.show(Prompt(text))
+        self.show_activity("working")
         try:
             with suppress(RemoteError, MessageLost):  # both are shown, like everything else that happens in a turn
-                await session.prompt(text)
+                await session.prompt(blocks)
             with suppress(TimeoutError):  # it has ended; now wait until its end is shown
                 await asyncio.wait_for(self._turn_over.wait(), LEAVE_SECONDS)
         finally:
@@ -347,7 +403,11 @@ class Conversation:
         """Wait until work is done; if the user leaves before, end it."""
         leaving = asyncio.create_task(self.screen.left.wait(), name="leaving")
         try:
-            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+            gone = [] if self._watching is None or self._in_turn else [self._watching]
+            await asyncio.wait((work, leaving, *gone), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and gone and gone[0].done() and self.session is not None and self.session.closed:
+                gone[0].result()  # the agent is gone, and with it whatever was being chosen
+                raise ConnectionLost(f"{self.connection.agent.name} has gone away")
             if not work.done() and self._in_turn and self.session is not None:
                 with suppress(HoldfastError, TimeoutError):
                     await asyncio.wait_for(self.session.cancel(), LEAVE_SECONDS)
@@ -368,6 +428,8 @@ class Conversation:
     # What the agent asks
 
     async def _permission(self, session: ClientSession, permission: Permission) -> str | None:
+        if self.settings.permissions == "reads" and (allowed := allowed_reading(permission)) is not None:
+            return allowed
         if not self.screen.interactive:
             return None
         key = str(permission.call.get("toolCallId", ""))
@@ -385,7 +447,8 @@ class Conversation:
     async def _address_done(self, question: Elicitation) -> None:
         self.screen.show(Note(f"Done: {question.params.get('message') or question.params.get('url')}", tone="good"))
 
-    def _show_activity(self, what: str) -> None:
+    def show_activity(self, what: str) -> None:
+        """Show what is being done; nothing where nothing is."""
         if what != self._activity:
             self._activity = what
             self._since = time.monotonic()
@@ -401,10 +464,6 @@ def _death_note(lost: ConnectionLost, *, quoted: bool) -> Note:
     if quoted:
         written += lost.stderr.splitlines()[-QUOTED_LINES:] or ["It wrote nothing to stderr."]
     return Note(f"The agent exited{status}", "\n".join(written), "error")
-
-
-def _reason(error: RemoteError) -> str:
-    return f"{error.message}: {error.reason}" if error.reason else error.message
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, Completion
-from prompt_toolkit.filters import Always, Condition, has_completions
+from prompt_toolkit.filters import Always, Condition, has_completions, is_searching
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
+from holdfast.chat.attachments import mention_before
 from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyPressEvent
 
-    from holdfast.chat.screen import KeyQuestion, LineQuestion, ScreenDelegate
+    from holdfast.chat.screen import KeyQuestion, LineQuestion, ListQuestion, ScreenDelegate
 
 CALM = 0.5
 """A question is asked when no key was pressed for so many seconds: what was being typed must not become an answer."""
+
+
+TWICE = 0.8
+"""Escape is pressed twice if no more than so many seconds are between."""
 
 
 class Keyboard:
@@ -42,15 +47,21 @@ class Keyboard:
         """Prompts that were sent off and not read yet."""
         self.key_question: KeyQuestion | None = None
         self.line_question: LineQuestion | None = None
+        self.list_question: ListQuestion | None = None
+        self.chosen: int = 0
+        """Which of the items that fit is marked."""
+        self.away: bool = False
+        """Whether another program has the terminal."""
         self.wrong: str = ""
         """What is wrong with the line that was given last."""
         self.interrupts: int = 0
         """How often in a row the user wanted something to stop."""
         self.buffer: Buffer = Buffer(
             completer=_Completer(delegate),
-            complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
+            complete_while_typing=Condition(self._completes_by_itself),
             history=history or InMemoryHistory(),
             multiline=True,
+            tempfile_suffix=".md",
         )
         self.answer: Buffer = Buffer(multiline=False)
         self.focus: Callable[[Buffer], object] = lambda _: None
@@ -62,6 +73,7 @@ class Keyboard:
         self._answered: asyncio.Future[str | None] | None = None
         self._last_key = 0.0
         self._filled = 0.0  # when a line was asked for last
+        self._escaped = 0.0  # when Escape was pressed last, with nothing to stop
 
     async def read(self) -> str | None:
         """Wait for the next prompt; return None when the user leaves."""
@@ -106,6 +118,35 @@ class Keyboard:
                 self.focus(self.buffer)
                 self._filled = asyncio.get_running_loop().time()
 
+    async def ask_item(self, question: ListQuestion) -> str | None:
+        """Let the user choose one of many; return its value, or None."""
+        async with self._asking:
+            self.list_question, self.chosen = question, 0
+            self.answer.reset()
+            self.focus(self.answer)
+            try:
+                return await self._answer(None)
+            finally:
+                self.list_question = None
+                self.focus(self.buffer)
+
+    def fitting(self) -> list[tuple[str, str]]:
+        """Return the items that have all that was typed in their names."""
+        words = self.answer.text.lower().split()
+        items = () if self.list_question is None else self.list_question.items
+        return [item for item in items if all(word in item[0].lower() for word in words)]
+
+    def send(self, text: str) -> None:
+        """Take a text as if the user had sent it."""
+        self.prompts.append(text)
+        self._news.set()
+
+    def edit(self, text: str) -> None:
+        """Put a text into the edited line."""
+        self.buffer.text = text
+        self.buffer.cursor_position = len(text)
+        self._changed()
+
     def leave(self) -> None:
         """Read nothing more; what is asked gets no answer."""
         self.left.set()
@@ -145,11 +186,23 @@ class Keyboard:
         keys = KeyBindings()
         asking = Condition(lambda: self.key_question is not None)
         filling = Condition(lambda: self.line_question is not None)
-        editing = ~asking & ~filling
+        picking = Condition(lambda: self.list_question is not None)
+        editing = ~asking & ~filling & ~picking & ~is_searching
         always = Always()
         for pressed, when, does in (
             (("enter",), editing, self._send),
             (("escape", "enter"), editing, self._break_line),
+            (("c-j",), editing, self._break_line),
+            (("escape",), editing, self._stop_or_give_up),
+            (("c-x", "c-e"), editing, self._open_editor),
+            (("c-v",), editing, self._paste_clipboard),
+            ((Keys.BracketedPaste,), editing, self._paste),
+            (("enter",), picking, self._pick),
+            (("escape",), picking, self._decline),
+            (("up",), picking, self._mark_above),
+            (("down",), picking, self._mark_below),
+            (("c-p",), picking, self._mark_above),
+            (("c-n",), picking, self._mark_below),
             (("tab",), editing, self._complete),
             (("s-tab",), editing & has_completions, self._complete_back),
             (("c-d",), editing, self._delete_or_leave),
@@ -159,12 +212,12 @@ class Keyboard:
             (("escape",), asking, self._take_default),
             (("enter",), filling, self._fill),
             (("escape",), filling, self._decline),
-            (("c-d",), ~editing, self._leave),
+            (("c-d",), ~editing & ~is_searching, self._leave),
             (("c-c",), always, self._interrupt),
             (("c-z",), always, self._suspend),
             (("c-l",), always, self._clear),
         ):
-            keys.add(*pressed, filter=when, eager=pressed == ("escape",))(does)
+            keys.add(*pressed, filter=when, eager=pressed == ("escape",) and when is not editing)(does)
         return keys
 
     def _send(self, _: KeyPressEvent) -> None:
@@ -182,6 +235,48 @@ class Keyboard:
     def _type(self, event: KeyPressEvent) -> None:
         self.interrupts = 0
         self.buffer.insert_text(event.data * event.arg)
+
+    def _completes_by_itself(self) -> bool:
+        before = self.buffer.document.text_before_cursor
+        return before.startswith("/") or mention_before(before) is not None
+
+    def _stop_or_give_up(self, _: KeyPressEvent) -> None:
+        """Close the menu of completions, stop what is being done, or forget what was being edited again."""
+        if self.buffer.complete_state:
+            self.buffer.cancel_completion()
+        elif self._delegate.is_busy():
+            self._delegate.interrupt()
+        else:
+            self._delegate.edit_given_up()
+            now = asyncio.get_running_loop().time()
+            if not self.buffer.text and now < self._escaped + TWICE:
+                self._delegate.edited_again()
+            self._escaped = now
+        self._changed()
+
+    def _paste(self, event: KeyPressEvent) -> None:
+        self.interrupts = 0
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        self.buffer.insert_text(self._delegate.paste(text))
+
+    def _paste_clipboard(self, event: KeyPressEvent) -> None:
+        async def paste() -> None:
+            self.buffer.insert_text(await self._delegate.paste_image())
+
+        event.app.create_background_task(paste())
+
+    def _open_editor(self, event: KeyPressEvent) -> None:
+        """Let the user edit the line in the editor of his choice."""
+
+        async def edit() -> None:
+            self.away = True
+            try:
+                await self.buffer.open_in_editor()
+            finally:
+                self.away = False
+                self._changed()
+
+        event.app.create_background_task(edit())
 
     def _complete(self, _: KeyPressEvent) -> None:
         if self.buffer.complete_state:
@@ -226,6 +321,18 @@ class Keyboard:
     def _take_default(self, _: KeyPressEvent) -> None:
         self._give(None if self.key_question is None else self.key_question.default)
 
+    def _pick(self, _: KeyPressEvent) -> None:
+        if fitting := self.fitting():
+            self._give(fitting[min(self.chosen, len(fitting) - 1)][1])
+
+    def _mark_above(self, _: KeyPressEvent) -> None:
+        self.chosen = max(min(self.chosen, len(self.fitting()) - 1) - 1, 0)
+        self._changed()
+
+    def _mark_below(self, _: KeyPressEvent) -> None:
+        self.chosen = max(min(self.chosen + 1, len(self.fitting()) - 1), 0)
+        self._changed()
+
     def _decline(self, _: KeyPressEvent) -> None:
         self._give(None)
 
@@ -244,8 +351,10 @@ class _Completer(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Yield completions of the whole line."""
         del complete_event
-        line = document.text
-        if document.cursor_position == len(line) and "\n" not in line:
-            for candidate in self._delegate.complete(line):
-                about = safe_line(candidate.about)[:200]
-                yield Completion(candidate.text, -len(line), display=safe_line(candidate.text), display_meta=about)
+        line = document.text_before_cursor
+        if line.startswith("/") and (document.cursor_position < len(document.text) or "\n" in line):
+            return
+        for candidate in self._delegate.complete(line):
+            about, replaces = safe_line(candidate.about)[:200], candidate.replaces
+            start = -len(line) if replaces is None else -replaces
+            yield Completion(candidate.text, start, display=safe_line(candidate.text), display_meta=about)

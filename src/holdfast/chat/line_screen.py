@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.chat.paint import Painter, needs_blank_line
 from holdfast.transport.descriptors import open_input
-from holdfast.view.safe_text import safe_line
+from holdfast.view.safe_text import safe_line, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from typing import TextIO
 
-    from holdfast.chat.screen import KeyQuestion, LineQuestion, ScreenDelegate
+    from holdfast.chat.screen import KeyQuestion, LineQuestion, ListQuestion, ScreenDelegate
     from holdfast.view.blocks import Block
 
 
@@ -117,6 +117,31 @@ class LineScreen:
                 wrong = question.check(line)
                 if not wrong:
                     return line
+
+    async def ask_item(self, question: ListQuestion) -> str | None:
+        """Ask for the number of an item."""
+        if not self.interactive:
+            return None
+        async with self._asking:
+            listed = [f"  {number}. {safe_line(label)}" for number, (label, _) in enumerate(question.items, 1)]
+            line = await self._answer("\n".join((safe_line(question.text), *listed)))
+            number = int(line) if line is not None and line.strip().isdecimal() else 0
+            return question.items[number - 1][1] if 0 < number <= len(question.items) else None
+
+    def send(self, text: str) -> None:
+        """Take a text as if it had been typed."""
+        self._lines.append(text)
+        self._news.set()
+
+    def edit(self, text: str) -> None:
+        """Print a text: a line cannot be filled in here."""
+        self._stdout.write(f"{safe_text(text)}\n")
+        self._stdout.flush()
+
+    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> int | None:
+        """Do nothing: who reads lines has no terminal to give."""
+        del command, cwd, env
+        return None
 
     def leave(self) -> None:
         """Read nothing more."""

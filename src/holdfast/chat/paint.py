@@ -22,6 +22,7 @@ from holdfast.view.safe_text import safe_line, safe_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.chat.theme import Theme
     from holdfast.view.entries import Part
     from holdfast.view.markdown_stream import MarkdownPart
 
@@ -40,6 +41,12 @@ _THOUGHT = Style(dim=True, italic=True)
 _TONES = {"info": DIM, "end": DIM, "ask": _YELLOW, "good": _GREEN, "warning": _YELLOW, "error": _RED, "output": DIM}
 _STATUS = {"completed": _GREEN, "failed": _RED, "cancelled": _YELLOW, "in_progress": _YELLOW}
 _DIFF = {"+": _GREEN, "-": _RED, "@": Style(color="cyan"), "\\": DIM}
+
+_ON_LIGHT = {
+    "yellow": "magenta", "bright_yellow": "magenta", "cyan": "blue", "bright_cyan": "blue", "white": "black",
+    "bright_white": "black", "bright_green": "green", "bright_blue": "blue", "bright_magenta": "magenta",
+}  # fmt: skip
+"""What is written instead where the background is light: the left ones can hardly be read there."""
 
 _SIGNS = {
     "prompt": "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ", "thought": "┊ ", "completed": "✓ ", "failed": "✗ ",
@@ -62,6 +69,7 @@ class Painter:
     unicode: bool = True
     cwd: str = ""
     """Paths inside this directory are shown without it."""
+    theme: Theme = "dark"
 
     def lines(self, block: Block) -> list[str]:
         """Return a block as lines."""
@@ -217,12 +225,19 @@ class Painter:
         out: list[str] = []
         for segment in Text.assemble(text).render(CONSOLE):
             safe = safe_text(segment.text).replace("\n", " ")
-            style = segment.style
+            style = self._themed(segment.style)
             if style is None:
                 out.append(safe)
             else:
                 out.append((style.without_color if self.colours == "mono" else style).render(safe, color_system=system))
         return "".join(out)
+
+    def _themed(self, style: Style | None) -> Style | None:
+        """Return a style that can be read on the background that there is."""
+        if self.theme == "dark" or style is None or style.color is None:
+            return style
+        readable = _ON_LIGHT.get(style.color.name)
+        return style if readable is None else style + Style(color=readable)
 
 
 def needs_blank_line(before: Block, block: Block) -> bool:

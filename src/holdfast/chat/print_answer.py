@@ -5,39 +5,75 @@ What the agent says goes to stdout as it comes, and nothing else does. Nobody is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.chat.agent_output import AgentOutput
 from holdfast.chat.inspect_wire import observe_wire
 from holdfast.chat.paint import Painter
+from holdfast.chat.questions import answer_alone
 from holdfast.chat.session_opening import can_restore, open_session
 from holdfast.chat.settings import CLIENT_NAME
 from holdfast.client import connect
+from holdfast.model import History
 from holdfast.view.blocks import AgentText, Note
 from holdfast.view.live import LiveView
-from holdfast.view.safe_text import safe_text
+from holdfast.view.safe_text import safe_json, safe_text
 
 if TYPE_CHECKING:
-    from typing import TextIO
+    from collections.abc import Callable
+    from typing import Literal, TextIO
 
-    from holdfast.chat.settings import ChatSettings
+    from holdfast.chat.settings import ChatSettings, PrintFormat
     from holdfast.client import SessionUpdate
     from holdfast.view.blocks import Block
 
 
-async def print_answer(settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, *, verbose: bool) -> int:
-    """Send a prompt and print the answer; return 0 if the turn ended as it should, else 1."""
-    answer = AnswerPrinter(stdout)
-    details = DetailsPrinter(stderr, settings.cwd) if verbose else None
-    reason: str | None = None
+TIMED_OUT = 3
+"""The status where the agent took longer than it was given, as acpx has it."""
+
+
+class PrintOptions(NamedTuple):
+    """How an answer is printed, and how long it may take."""
+
+    format: PrintFormat = "text"
+    """``text`` as it comes; ``quiet``: the last message alone, when the turn is over; ``json``: every message of the
+    protocol, in both directions, one a line."""
+    verbose: bool = False
+    seconds: float | None = None
+    """How long the agent may take, from its start to the end of the turn."""
+
+
+async def print_answer(
+    settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, options: PrintOptions
+) -> int:
+    """Send a prompt and print the answer; return 0 if the turn ended as it should, 3 if it took too long, else 1."""
+    try:
+        async with asyncio.timeout(options.seconds):
+            reason = await _answer(settings, prompt, stdout, stderr, options)
+    except TimeoutError:
+        stderr.write(f"holdfast: the agent was not done after {options.seconds:g} s\n")
+        return TIMED_OUT
+    if reason != "end_turn":
+        stderr.write(f"holdfast: the turn did not end as it should: {reason}\n")
+    return 0 if reason == "end_turn" else 1
+
+
+async def _answer(
+    settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, options: PrintOptions
+) -> str | None:
+    answer = {"text": AnswerPrinter, "quiet": LastMessagePrinter, "json": NothingPrinter}[options.format](stdout)
+    details = DetailsPrinter(stderr, settings.cwd) if options.verbose else None
+    observe = observe_wire(settings, lambda line: stderr.write(f"{safe_text(line)}\n"))
     async with connect(
         *settings.command,
         cwd=settings.cwd,
         protocol=settings.protocol,
-        permissions="allow" if settings.permissions == "allow" else "deny",
+        permissions=answer_alone(settings.permissions),
         name=CLIENT_NAME,
         stderr=AgentOutput(lambda block: _print_block(stderr, block)).take if settings.shows_output else None,
-        on_frame=observe_wire(settings, lambda line: stderr.write(f"{safe_text(line)}\n")),
+        on_frame=_frames_to(stdout) if options.format == "json" else observe,
     ) as connection:
         session = await open_session(connection, settings)
         turn = session.prompt(prompt)
@@ -48,12 +84,20 @@ async def print_answer(settings: ChatSettings, prompt: str, stdout: TextIO, stde
                     details.take(update)
         finally:
             answer.finish()
-        reason = turn.stop_reason
         if details is not None and can_restore(connection):
             stderr.write(f"{settings.resume_command(session.id)}\n")
-    if reason != "end_turn":
-        stderr.write(f"holdfast: the turn did not end as it should: {reason}\n")
-    return 0 if reason == "end_turn" else 1
+        return turn.stop_reason
+
+
+def _frames_to(stdout: TextIO) -> Callable[[Literal["in", "out"], bytes], None]:
+    """Return what prints every message, harmless to a terminal and the same to a program."""
+
+    def write(_: Literal["in", "out"], line: bytes) -> None:
+        with suppress(UnicodeDecodeError):  # no JSON: nothing that a program could read
+            stdout.write(f"{safe_json(line.strip())}\n")
+            stdout.flush()
+
+    return write
 
 
 def _print_block(stderr: TextIO, block: Block) -> None:
@@ -61,6 +105,37 @@ def _print_block(stderr: TextIO, block: Block) -> None:
     if isinstance(block, Note):
         stderr.write(f"{safe_text(block.text)}\n")
         stderr.flush()
+
+
+class NothingPrinter:
+    """Prints nothing: what there is to print is printed elsewhere."""
+
+    def __init__(self, stdout: TextIO) -> None: ...
+
+    def take(self, update: SessionUpdate) -> None:
+        """Do nothing."""
+
+    def finish(self) -> None:
+        """Do nothing."""
+
+
+class LastMessagePrinter:
+    """Prints the agent's last message, once the turn is over."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+        self._history = History()
+
+    def take(self, update: SessionUpdate) -> None:
+        """Remember what an update adds."""
+        self._history.apply(update)
+
+    def finish(self) -> None:
+        """Print it."""
+        said = [entry.text() for entry in self._history if entry.entity == "agent_message" and entry.text()]
+        if said:
+            self._stdout.write(f"{safe_text(said[-1]).rstrip()}\n")
+        self._stdout.flush()
 
 
 class AnswerPrinter:

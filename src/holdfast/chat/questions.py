@@ -15,6 +15,9 @@ from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
     from holdfast.chat.screen import Screen
+    from holdfast.chat.settings import PermissionChoice
+    from holdfast.client import ClientSession
+    from holdfast.client.services import Permissions
     from holdfast.model import Elicitation, Permission, PermissionOption
     from holdfast.view.blocks import Call
 
@@ -23,6 +26,29 @@ MAX_OPTIONS = 9
 MAX_QUESTION = 300
 """A question with more characters is printed whole before it is asked: the lower part of a screen has little room."""
 _KEYS = {"allow_once": "y", "allow_always": "a", "reject_once": "n", "reject_always": "N"}
+
+
+READING = frozenset({"read", "search"})
+"""The kinds of tool calls that change nothing. One that does not say its kind is none of them, whatever its title."""
+
+
+def allowed_reading(permission: Permission) -> str | None:
+    """Return the option that allows a tool call once, if it only reads or searches; None for any other."""
+    if permission.call.get("kind") not in READING:
+        return None
+    return next((option.id for option in permission.options if option.kind == "allow_once"), None)
+
+
+def answer_alone(choice: PermissionChoice | None) -> Permissions:
+    """Return what answers permission requests where nobody can be asked."""
+    if choice != "reads":
+        return "allow" if choice == "allow" else "deny"
+
+    async def answer(_session: ClientSession, permission: Permission) -> str | None:
+        refused = next((option.id for option in permission.options if option.kind == "reject_once"), None)
+        return allowed_reading(permission) or refused
+
+    return answer
 
 
 async def ask_permission(screen: Screen, permission: Permission, call: Call) -> str | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from holdfast.chat.conversation import Conversation
 from holdfast.chat.line_screen import LineScreen
 from holdfast.chat.print_answer import print_answer
+from holdfast.chat.theme import choose_theme
 from holdfast.errors import UsageError
 from holdfast.store.address import default_address, directory_beside
 from holdfast.view.blocks import AgentContent, Note
@@ -28,16 +29,19 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.history import History
 
+    from holdfast.chat.print_answer import PrintOptions
     from holdfast.chat.settings import ChatSettings
     from holdfast.chat.terminal_screen import TerminalScreen
 
 HISTORY_BYTES = 1 << 20
 """So many bytes of what was typed are remembered for the Up key."""
+INTERRUPTED = 130
+"""The status after Ctrl-C, as in a shell."""
 UNLIMITED = 1 << 20
 """The width of a pipe: its lines are not broken."""
 
 
-def run_chat(settings: ChatSettings, prompt: str | None, remark: str, *, prints: bool, verbose: bool) -> int:
+def run_chat(settings: ChatSettings, prompt: str | None, remark: str, prints: PrintOptions | None) -> int:
     """Run a chat, or print one answer; return the status to exit with."""
     gc.freeze()
     gc.enable()  # what was loaded stays, what comes does not
@@ -46,17 +50,17 @@ def run_chat(settings: ChatSettings, prompt: str | None, remark: str, *, prints:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    if prints:
+    if prints is not None:
         text = sys.stdin.read() if prompt is None else prompt
         if not text.strip():
             raise UsageError("there is nothing to say: give --prompt TEXT, or write to stdin")
         try:
-            return asyncio.run(print_answer(settings, text.rstrip("\n"), sys.stdout, sys.stderr, verbose=verbose))
+            return asyncio.run(print_answer(settings, text.rstrip("\n"), sys.stdout, sys.stderr, prints))
         except BrokenPipeError:  # nobody reads the answer any more
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except KeyboardInterrupt:
-            return 1
+            return INTERRUPTED
     return asyncio.run(_run_conversation(settings, prompt, remark))
 
 
@@ -89,7 +93,10 @@ def _choose_screen(conversation: Conversation, cwd: str) -> TerminalScreen | Lin
     from holdfast.chat.terminal_screen import TerminalScreen  # noqa: PLC0415  (a pipe needs no terminal)
 
     colours = "mono" if os.environ.get("NO_COLOR") else "yes"
-    return TerminalScreen(conversation, stdout, colours=colours, unicode=unicode, cwd=cwd, history=_typed_before())
+    theme = choose_theme(conversation.settings.theme, stdin.fileno(), stdout.fileno()) if colours == "yes" else "dark"
+    return TerminalScreen(
+        conversation, stdout, colours=colours, unicode=unicode, cwd=cwd, history=_typed_before(), theme=theme
+    )
 
 
 def _typed_before() -> History | None:

@@ -40,11 +40,22 @@ class LineQuestion:
     check: Callable[[str], str]
 
 
+@dataclass(frozen=True, slots=True)
+class ListQuestion:
+    """A question that is answered by choosing one of many: by arrows, or by typing a part of it."""
+
+    text: str
+    items: tuple[tuple[str, str], ...]
+    """What each is called, and its value."""
+
+
 class Candidate(NamedTuple):
-    """Something the edited line could be completed to."""
+    """Something that what was typed could be completed to."""
 
     text: str
     about: str
+    replaces: int | None = None
+    """How many characters before the cursor it replaces; None for all of the line."""
 
 
 class ScreenDelegate(Protocol):
@@ -64,6 +75,26 @@ class ScreenDelegate(Protocol):
 
     def complete(self, line: str) -> Iterable[Candidate]:
         """Return what a line could be completed to."""
+        ...
+
+    def is_busy(self) -> bool:
+        """Return whether there is anything that `interrupt` would stop."""
+        ...
+
+    def paste(self, text: str) -> str:
+        """Return what is to be typed for a text that was pasted: for the name of an image, what stands for it."""
+        ...
+
+    async def paste_image(self) -> str:
+        """Return what stands for the image in the clipboard; nothing where there is none."""
+        ...
+
+    def edited_again(self) -> None:
+        """Let the user choose something that was said before, to say it otherwise."""
+        ...
+
+    def edit_given_up(self) -> None:
+        """Note that what was taken up again to be edited is left as it was."""
         ...
 
     def interrupt(self) -> bool:
@@ -105,4 +136,20 @@ class Screen(Protocol):
 
     async def ask_line(self, question: LineQuestion) -> str | None:
         """Ask for a line; return None if the user declines."""
+        ...
+
+    async def ask_item(self, question: ListQuestion) -> str | None:
+        """Let the user choose one of many; return its value, or None."""
+        ...
+
+    def edit(self, text: str) -> None:
+        """Put a text into the edited line."""
+        ...
+
+    def send(self, text: str) -> None:
+        """Take a text as if the user had sent it."""
+        ...
+
+    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> int | None:
+        """Let a program have the terminal until it ends; return its status, None where there is no terminal."""
         ...

@@ -15,7 +15,10 @@ from holdfast.errors import UsageError
 if TYPE_CHECKING:
     from holdfast.diagnostics import LogLevel
 
-PermissionChoice: TypeAlias = Literal["ask", "allow", "deny"]
+PermissionChoice: TypeAlias = Literal["ask", "allow", "deny", "reads"]
+"""What becomes of permission requests. With "reads", what only reads or searches is allowed, the rest asked about."""
+
+PrintFormat: TypeAlias = Literal["text", "json", "quiet"]
 
 BUILT_IN = ("demo", "code")
 
@@ -62,6 +65,9 @@ class ChatSettings:
     wire_file: str | None = None
     watched: Path | None = None
     """The file whose changes start the agent again."""
+    agent_command: tuple[str, ...] = ()
+    """The agent's own command, to which it may add what lets a user log in."""
+    theme: str | None = None
 
     @property
     def restores(self) -> bool:
@@ -104,6 +110,7 @@ def chat_settings(
             raise UsageError("--store and --bare do not go together: without us the agent keeps its own sessions")
         store_option = ("--store", store) if store is not None else ()
         named = (*store_option, *(("--bare",) if bare else ()), "--", *command)
+        own = command
         if not bare:
             command = (sys.executable, "-m", "holdfast", "wrap", *store_option, "--", *command)
     else:
@@ -124,6 +131,7 @@ def chat_settings(
         looked_into = _log_options(inspection.log_level, prints=prints) if by_author or inspection.log_level else ()
         command = (sys.executable, "-m", "holdfast", "run", agent, *store_option, *looked_into)
         named = (*store_option, agent)
+        own = (sys.executable, "-m", "holdfast", "run", agent)
     settings = ChatSettings(
         command,
         named,
@@ -136,6 +144,7 @@ def chat_settings(
         wire=inspection.wire,
         wire_file=inspection.wire_file,
         watched=watched,
+        agent_command=own,
     )
     return settings, remark
 

@@ -12,17 +12,19 @@ from collections import deque
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.layout.processors import BeforeInput, HighlightIncrementalSearchProcessor
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
+from prompt_toolkit.widgets import SearchToolbar
 
+from holdfast.chat import terminal_keys
 from holdfast.chat.keyboard import Keyboard
 from holdfast.chat.paint import Painter, needs_blank_line
 from holdfast.chat.terminal_output import REFLOWS, TerminalOutput
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
 
     from holdfast.chat.paint import Colours
-    from holdfast.chat.screen import KeyQuestion, LineQuestion, ScreenDelegate
+    from holdfast.chat.screen import KeyQuestion, LineQuestion, ListQuestion, ScreenDelegate
+    from holdfast.chat.theme import Theme
     from holdfast.view.blocks import Block
 
 FRAME = 1 / 25
@@ -54,7 +57,7 @@ BLOCKS = 200
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MONO = {
-    "prompt": "bold", "ask": "bold", "key": "bold", "completion-menu": "bg:default",
+    "prompt": "bold", "ask": "bold", "key": "bold", "chosen": "bold", "completion-menu": "bg:default",
     "completion-menu.completion": "bg:default", "completion-menu.completion.current": "reverse",
     "completion-menu.meta.completion": "bg:default", "completion-menu.meta.completion.current": "bg:default",
 }  # fmt: skip
@@ -64,6 +67,18 @@ _COLOURS = {
     "completion-menu.meta.completion": "bg:default ansibrightblack",
     "completion-menu.meta.completion.current": "bg:default ansibrightblack",
 }  # fmt: skip
+
+
+def _styles(colours: Colours, theme: Theme) -> dict[str, str]:
+    """Return how the lower part looks; on a light background yellow and cyan cannot be read."""
+    if colours != "yes":
+        return _MONO
+    if theme == "dark":
+        return _COLOURS
+    return {
+        name: style.replace("ansiyellow", "ansimagenta").replace("ansicyan", "ansiblue")
+        for name, style in _COLOURS.items()
+    }
 
 
 class TerminalScreen:
@@ -81,7 +96,9 @@ class TerminalScreen:
         unicode: bool = True,
         cwd: str = "",
         history: History | None = None,
+        theme: Theme = "dark",
     ) -> None:
+        self._theme: Theme = theme
         self._delegate = delegate
         self._colours: Colours = colours
         self._unicode = unicode
@@ -99,7 +116,7 @@ class TerminalScreen:
             on_resize=self._fit,
             layout=self._layout(),
             key_bindings=self._keyboard.bindings(),
-            style=Style.from_dict(_COLOURS if colours == "yes" else _MONO),
+            style=Style.from_dict(_styles(colours, theme)),
             include_default_pygments_style=False,
             color_depth=ColorDepth.DEPTH_4_BIT if colours == "yes" else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
@@ -108,13 +125,15 @@ class TerminalScreen:
             before_render=self._fit,
             after_render=self._release,
         )
-        self._app.ttimeoutlen = ESCAPE
+        terminal_keys.learn_keys()
+        self._app.ttimeoutlen = self._app.timeoutlen = ESCAPE
         self._keyboard.focus = self._app.layout.focus
         self._app.key_processor.before_key_press += self._keyboard.key_pressed
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Read keys and draw while the block runs; print what is left at its end."""
+        self._output.write_raw(terminal_keys.ASK)
         app = asyncio.create_task(self._app.run_async(handle_sigint=False, set_exception_handler=False), name="keys")
         app.add_done_callback(lambda _: self.leave())
         drawing = [
@@ -135,7 +154,7 @@ class TerminalScreen:
             with suppress(EOFError, OSError):  # the terminal may be gone
                 app.result()
                 self._output.release()
-                self._output.write_raw(self._painted(len(self._pending)))
+                self._output.write_raw(self._painted(len(self._pending)) + terminal_keys.END)
                 self._output.flush()
             for task in drawing:
                 if not task.cancelled():
@@ -168,6 +187,29 @@ class TerminalScreen:
         """Ask for a line."""
         return await self._keyboard.ask_line(question)
 
+    async def ask_item(self, question: ListQuestion) -> str | None:
+        """Let the user choose one of many."""
+        return await self._keyboard.ask_item(question)
+
+    def send(self, text: str) -> None:
+        """Take a text as if the user had sent it."""
+        self._keyboard.send(text)
+
+    def edit(self, text: str) -> None:
+        """Put a text into the edited line."""
+        self._keyboard.edit(text)
+
+    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> int | None:
+        """Let a program have the terminal until it ends; return its status."""
+        self._keyboard.away = True
+        try:
+            async with in_terminal():
+                process = await asyncio.create_subprocess_exec(*command, cwd=cwd, env=env)
+                return await process.wait()
+        finally:
+            self._keyboard.away = False
+            self.changed()
+
     def leave(self) -> None:
         """Read nothing more."""
         self._keyboard.leave()
@@ -175,7 +217,7 @@ class TerminalScreen:
     # Drawing
 
     def _painter(self) -> Painter:
-        return Painter(self._columns(), self._colours, self._unicode, self._cwd)
+        return Painter(self._columns(), self._colours, self._unicode, self._cwd, self._theme)
 
     def _columns(self) -> int:
         return max(self._output.get_size().columns, 8)
@@ -195,6 +237,8 @@ class TerminalScreen:
                 self._dirty.set()
 
     def _draw(self) -> None:
+        if self._keyboard.away:
+            return
         self._fit()
         height = len(self._live)
         printed = self._painted(BLOCKS)
@@ -243,9 +287,16 @@ class TerminalScreen:
         keyboard = self._keyboard
         asking = Condition(lambda: keyboard.key_question is not None)
         filling = Condition(lambda: keyboard.line_question is not None)
+        picking = Condition(lambda: keyboard.list_question is not None)
+        searching = SearchToolbar(ignore_case=True)
         sign = BeforeInput(lambda: [("class:prompt", self._painter().sign("prompt"))])
         edited = Window(
-            BufferControl(keyboard.buffer, input_processors=[sign]),
+            BufferControl(
+                keyboard.buffer,
+                input_processors=[sign, HighlightIncrementalSearchProcessor()],
+                search_buffer_control=searching.control,
+                preview_search=True,
+            ),
             height=lambda: Dimension(min=1, max=max(self._output.get_size().rows // 3, 1)),
             dont_extend_height=True,
             wrap_lines=True,
@@ -261,10 +312,12 @@ class TerminalScreen:
                 text(lambda: ANSI("\n".join(self._live)), wrap=False), Condition(lambda: bool(self._live))
             ),
             text(self._activity),
-            ConditionalContainer(text(self._question), asking | filling),
-            ConditionalContainer(answer, filling),
-            ConditionalContainer(edited, ~asking & ~filling),
-            ConditionalContainer(CompletionsMenu(max_height=8), has_completions & ~asking & ~filling),
+            ConditionalContainer(text(self._question), asking | filling | picking),
+            ConditionalContainer(answer, filling | picking),
+            ConditionalContainer(text(self._items, wrap=False), picking),
+            ConditionalContainer(edited, ~asking & ~filling & ~picking),
+            searching,
+            ConditionalContainer(CompletionsMenu(max_height=8), has_completions & ~asking & ~filling & ~picking),
             Window(FormattedTextControl(self._status), height=1),
         ]
         return Layout(HSplit(parts), focused_element=edited)
@@ -290,6 +343,8 @@ class TerminalScreen:
                 text += [("", "\n  "), ("class:key", f"[{choice.key}]"), (f"class:{choice.tone}", f" {label}")]
                 if choice.value == key_question.default:
                     text += [("class:hint", " (Enter)")]
+        elif self._keyboard.list_question is not None:
+            text += [("class:ask", self._cut(safe_line(self._keyboard.list_question.text)))]
         elif line_question is not None:
             text += [
                 ("class:ask", safe_line(line_question.label)),
@@ -298,6 +353,21 @@ class TerminalScreen:
             if self._keyboard.wrong:
                 text += [("", "\n"), ("class:error", safe_line(self._keyboard.wrong))]
         return text
+
+    def _items(self) -> StyleAndTextTuples:
+        """Return the items of a list around the marked one."""
+        keyboard = self._keyboard
+        fitting = keyboard.fitting()
+        if not fitting:
+            return [("class:hint", "  nothing fits")]
+        marked = min(keyboard.chosen, len(fitting) - 1)
+        room = max(min(self._output.get_size().rows // 2, LIVE_LINES) - 1, 1)
+        first = max(min(marked - room // 2, len(fitting) - room), 0)
+        text: StyleAndTextTuples = []
+        for at, (label, _) in enumerate(fitting[first : first + room], first):
+            sign, style = (self._painter().sign("prompt"), "class:chosen") if at == marked else ("  ", "")
+            text += [(style, self._cut(f"{sign}{safe_line(label)}")), ("", "\n")]
+        return [*text, ("class:hint", self._cut(f"  {marked + 1} of {len(fitting)}"))]
 
     def _status(self) -> StyleAndTextTuples:
         if self._keyboard.interrupts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
 import click
@@ -11,7 +12,7 @@ from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.completion import complete_sessions
 
 if TYPE_CHECKING:
-    from holdfast.chat.settings import PermissionChoice
+    from holdfast.chat.settings import PermissionChoice, PrintFormat
     from holdfast.diagnostics import LogLevel
 
 HELP = """Talk to an agent in the terminal.
@@ -26,6 +27,7 @@ command, behind `--`; it is wrapped, so that its sessions are kept as ours are:
   holdfast chat https://agents.example.org/acp
   holdfast chat weather.py --continue
   echo "How warm is it?" | holdfast chat weather.py --print
+  holdfast chat code --print --format json --approve-reads --timeout 300 --prompt "Review the last commit"
 
 While you write an agent: what its code prints, warns and raises is shown, with the traceback. `--reload` starts it
 again, in the same session, whenever you save it; `--wire` shows every message.
@@ -48,9 +50,28 @@ again, in the same session, whenever you save it; `--wire` shows every message.
 @click.option("--prompt", metavar="TEXT", help="The first thing to say.")
 @click.option("--print", "prints", is_flag=True, help="Print the answer to --prompt, or to stdin, and nothing else.")
 @click.option(
+    "--format",
+    "print_format",
+    type=click.Choice(["text", "json", "quiet"]),
+    help="With --print: the answer as it comes (text), every message of the protocol, one a line (json), or the last "
+    "message alone (quiet).",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="With --print: how long the agent may take; the status is 3 if it takes longer.",
+)
+@click.option(
     "--permissions",
-    type=click.Choice(["ask", "allow", "deny"]),
+    type=click.Choice(["ask", "allow", "deny", "reads"]),
     help="What to do when the agent asks for permission (default: ask; deny where nobody can be asked).",
+)
+@click.option("--approve-reads", is_flag=True, help="Allow what only reads or searches: short for --permissions reads.")
+@click.option(
+    "--theme",
+    type=click.Choice(["auto", "dark", "light"]),
+    help="Colours for a dark or a light terminal (default: $HOLDFAST_THEME, or as the terminal says it is).",
 )
 @click.option(
     "--log-level",
@@ -97,8 +118,13 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
     command = command_behind(ctx, agent)
     if options["reload"] and options["prints"]:
         raise click.UsageError("--print ends with its answer, so there is nothing to --reload")
+    if not options["prints"] and (options["print_format"] or options["timeout"]):
+        raise click.UsageError("--format and --timeout go with --print")
+    if options["approve_reads"] and options["permissions"] is not None:
+        raise click.UsageError("--approve-reads and --permissions say two things; choose one")
     if options["newest"] and options["resume"] is not None:
         raise click.UsageError("--continue and --resume name two sessions; choose one")
+    from holdfast.chat.print_answer import PrintOptions  # noqa: PLC0415
     from holdfast.chat.run_chat import run_chat  # noqa: PLC0415  (`--help` needs none of it)
     from holdfast.chat.settings import Inspection, chat_settings  # noqa: PLC0415
     from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415
@@ -118,7 +144,7 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         cwd=os.getcwd(),  # noqa: PTH109
         newest=bool(options["newest"]),
         resume=cast("str | None", options["resume"]),
-        permissions=cast("PermissionChoice | None", options["permissions"]),
+        permissions="reads" if options["approve_reads"] else cast("PermissionChoice | None", options["permissions"]),
         store=cast("str | None", options["place"]),
         protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
         inspection=Inspection(
@@ -131,5 +157,10 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         bare=bool(options["bare"]),
         token_file=cast("str | None", options["token_file"]),
     )
-    prompt = cast("str | None", options["prompt"])
-    return run_chat(settings, prompt, remark, prints=bool(options["prints"]), verbose=bool(options["verbose"]))
+    settings = replace(settings, theme=cast("str | None", options["theme"]))
+    prints = PrintOptions(
+        cast("PrintFormat", options["print_format"] or "text"),
+        bool(options["verbose"]),
+        cast("float | None", options["timeout"]),
+    )
+    return run_chat(settings, cast("str | None", options["prompt"]), remark, prints if options["prints"] else None)

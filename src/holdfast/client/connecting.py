@@ -58,6 +58,7 @@ async def connect(
     name: str = "holdfast",
     version: str | None = None,
     meta: Mapping[str, Any] | None = None,
+    terminal_logins: bool = False,
     timeout: float | None = START_SECONDS,  # noqa: ASYNC109  (of the start alone, and the error says what was seen)
     max_line_bytes: int = MAX_LINE_BYTES,
     stderr: Callable[[bytes], object] | None = None,
@@ -86,6 +87,8 @@ async def connect(
         name: what the client is called in `initialize`.
         version: its version, by default Holdfast's.
         meta: `_meta` of `initialize`.
+        terminal_logins: whether users can be let log in by the agent's own program, in a terminal: methods of type
+            ``terminal`` in `auth_methods`.
         timeout: how many seconds the agent may take to answer `initialize`; None is for ever.
         max_line_bytes: a longer message is not read; whoever it concerns gets `MessageLost`.
         stderr: is called with what the process writes to stderr, of which the last is kept for errors anyway.
@@ -126,7 +129,9 @@ async def connect(
             await link.finish()
 
     try:
-        dialect = await _start(negotiate(peer, services, ClientInfo(name, version, meta), protocol), timeout, link)
+        dialect = await _start(
+            negotiate(peer, services, ClientInfo(name, version, meta, terminal_logins), protocol), timeout, link
+        )
         agent = AgentLink(peer, dialect, services, replays_in_time=link.process is None)
         yield agent.public
     finally:

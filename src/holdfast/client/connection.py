@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.client.listed_session import ListedSession, read_session_page
 from holdfast.errors import UsageError
+from holdfast.surface.description import FORK_AT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -43,7 +44,10 @@ class Connection:
         return f"<connection to {self.agent.name or 'an agent'}, protocol version {self.protocol}>"
 
     def can(self, what: str) -> bool:
-        """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``."""
+        """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``.
+
+        Prompts may hold ``image``, ``audio``, ``resource``; a fork may end with any message if it offers ``fork_at``.
+        """
         return self._link.dialect.agent.can(what)
 
     async def authenticate(self, method_id: str) -> None:
@@ -113,16 +117,23 @@ class Connection:
         additional: Sequence[str | Path] = (),
         mcp_servers: Sequence[dict[str, Any]] = (),
         meta: Mapping[str, Any] | None = None,
+        up_to: str | None = None,
     ) -> ClientSession:
-        """Create a session with the past of another.
+        """Create a session with the past of another: all of it, or `up_to` and with the message or tool call of an id.
 
         Its `history` is what the agent tells of it, or else that of the other session if that is open here.
+
+        Raises `UsageError` where the agent does not offer it: agents that run on Holdfast, or behind it, offer
+        ``fork_at`` too.
         """
         self._need("fork")
+        if up_to is not None:
+            self._need("fork_at")
+            meta = {**(meta or {}), FORK_AT: up_to}
         session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
         forked = await self._link.open_new(*self._link.dialect.agent.fork(session_id, roots), roots)
         if (parent := self._link.sessions.get(session_id)) is not None:
-            forked.inherit(parent)
+            forked.inherit(parent, up_to)
         return forked.public
 
     async def sessions(self, cwd: str | Path | None = None) -> AsyncIterator[ListedSession]:

@@ -24,6 +24,8 @@ class ClientInfo(NamedTuple):
     name: str = "holdfast"
     version: str | None = None
     meta: Mapping[str, Any] | None = None
+    terminal_logins: bool = False
+    """Whether it lets the user log in by a program in a terminal."""
 
 
 async def negotiate(peer: Peer, services: Services, client: ClientInfo, protocol: ProtocolChoice) -> Dialect:
@@ -63,6 +65,10 @@ async def _initialize(peer: Peer, services: Services, client: ClientInfo, versio
         params |= params_v1(*about, files=files, terminals=services.terminals, questions=asks)
     if version == 2:
         params |= params_v2(*about, questions=asks)
+    if client.terminal_logins:
+        markers: Update = {"clientCapabilities": True, "capabilities": {}}
+        for name in markers.keys() & params.keys():
+            params[name] = {**params[name], "auth": {"terminal": markers[name]}}
     if client.meta is not None:
         params["_meta"] = dict(client.meta)
     return await peer.request("initialize", params, result=dict[str, Any])

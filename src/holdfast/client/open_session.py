@@ -83,12 +83,18 @@ class OpenSession:
             if tracker is not None:
                 tracker.take(update)
 
-    def inherit(self, parent: OpenSession) -> None:
-        """Begin with the history, title and usage of the session this one is a fork of, unless the agent told them."""
+    def inherit(self, parent: OpenSession, up_to: str | None = None) -> None:
+        """Begin with the history, title and usage of the session this one is a fork of, unless the agent told them.
+
+        Of the history all, or what is up to and with the entry of an id.
+        """
         if len(self.history):
             return
-        for update in parent.history.updates():
-            self.history.apply(event_from(update))
+        for entry in parent.history:
+            for update in entry.updates():
+                self.history.apply(event_from(update))
+            if up_to is not None and entry.key == up_to and entry.entity:
+                break
         mine, theirs = self.public, parent.public
         if mine.title is None and theirs.title is not None:
             self.history.apply(event_from({"sessionUpdate": "session_info_update", "title": theirs.title}))

@@ -153,9 +153,9 @@ class ClientSession:
         answer = await opened.link.request(method, {"sessionId": self.id, **params})
         opened.apply(opened.lifting.lift_option_answer(option_id, value, answer))
 
-    async def fork(self) -> ClientSession:
-        """Create a session with the history of this one, in the same directories."""
-        return await self._opened.link.public.fork(self.id, self.cwd, additional=self.additional)
+    async def fork(self, up_to: str | None = None) -> ClientSession:
+        """Create a session with the history of this one, in the same directories; see `Connection.fork`."""
+        return await self._opened.link.public.fork(self.id, self.cwd, additional=self.additional, up_to=up_to)
 
     async def close(self) -> None:
         """Close the session: what the agent does in it is cancelled, what it has stored stays.

@@ -61,4 +61,6 @@ def _as_version_1(capabilities: Update) -> Update:
     }
     if "elicitation" in capabilities:
         lowered["elicitation"] = capabilities["elicitation"]
+    if "auth" in capabilities:
+        lowered["auth"] = {"terminal": "terminal" in (capabilities["auth"] or ())}
     return lowered

@@ -28,6 +28,7 @@ from holdfast.server.access import not_started
 from holdfast.server.attached_client import AttachedClient, Setup, as_past
 from holdfast.server.positions import AT, InMeta, SeenUpTo
 from holdfast.surface import shapes
+from holdfast.surface.description import FORK_AT
 from holdfast.tracing import note_trace
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from holdfast.model import SessionInfo, Update
     from holdfast.server.attached_client import Lowering, QuestionForms
     from holdfast.server.connection import ClientConnection
-
-FORK_AT = "holdfast/upTo"
 
 
 class Dialect(ABC):

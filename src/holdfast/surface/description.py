@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+FORK_AT = "holdfast/upTo"
+"""In the `_meta` of `session/fork`: the id of the message or tool call that the fork ends with (B15)."""
+
+FORK: dict[str, Any] = {"fork": {"_meta": {FORK_AT: {}}}}
+"""The ability to fork, which says that a fork may end with any message."""
+
 
 class Description(Protocol):
     """An agent, as it describes itself; `holdfast.engine.AgentDescription` is one."""

@@ -80,6 +80,9 @@ _ENDS = {
     "max_turn_requests": "The turn ended: it had made as many requests as it may",
 }
 
+_COLOURING = re.compile(r"\x1b\[[0-9;:]*m|\r(?=\n)")
+_STEERING = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
+
 _ONE_FENCE = re.compile(r"\s*(`{3,})([\w+-]*)[^`\n]*\n((?:(?! *```)[^\n]*\n)*)\1\s*")
 
 
@@ -186,7 +189,9 @@ def _result(text: str) -> Part:
     """Return the text that a tool gave. Many agents put it into a fence; that is not part of what the tool gave."""
     fence = _ONE_FENCE.fullmatch(text)
     text, language = (fence[3], fence[2]) if fence else (text, "")
-    return terminal_part(text.encode(errors="replace")) if "\x1b[" in text else Part("code", text, language)
+    if "\x1b[" in text and not _STEERING.search(_COLOURING.sub("", text)):
+        return terminal_part(text.encode(errors="replace"))
+    return Part("code", text, language)  # what erases or overwrites is shown: nobody approves what is hidden (P13)
 
 
 def _diff(item: dict[str, Any]) -> Iterator[Part]:

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.model import Entry
+from holdfast.view.entries import view_entry
 from holdfast.view.safe_text import terminal_text
 from holdfast.view.terminal_colours import PLAIN, TextRun, TextStyle, terminal_runs
 
@@ -47,3 +49,14 @@ def test_colours_are_those_the_program_asked_for(output: str, runs: list[tuple[s
 def test_an_output_without_colours_has_no_runs() -> None:
     assert terminal_runs(b"plain\x1b[2Ktext") == ()
     assert terminal_runs(b"\x1b[31m" + b"x" * (1 << 20)) == ()
+
+
+@pytest.mark.requirement("P13")
+@pytest.mark.parametrize(
+    "hidden", ["rm -rf ~\r\x1b[0mls", "rm\x08\x08\x1b[0mls", "rm -rf ~\x1b[2K\x1b[Gls", "\x1b[8mrm\x1b[0m"]
+)
+def test_what_a_tool_gave_cannot_hide_a_part_of_it(hidden: str) -> None:
+    entry = Entry("tool_call_update", "c", whole=True)
+    entry.append({"type": "content", "content": {"type": "text", "text": hidden}}, {})
+    (part,) = view_entry(entry).parts
+    assert "rm" in part.text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.surface.description import FORK_AT
+
 if TYPE_CHECKING:
     from holdfast.model import Update
 
@@ -54,6 +56,8 @@ class RemoteAgent:
             return self.capabilities.get("loadSession") is True
         if what in _CONTENT:
             return _object(self.capabilities, "promptCapabilities").get(_CONTENT[what]) is True
+        if what == "fork_at":
+            return FORK_AT in _object(_object(self._session, "fork"), "_meta")
         return self._session.get(what) not in (None, False)
 
     def login(self, method_id: str) -> tuple[str, Update]:

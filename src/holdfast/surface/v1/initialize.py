@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.surface.description import FORK
+
 if TYPE_CHECKING:
     from holdfast.model import Update
     from holdfast.surface.description import Description
@@ -30,7 +32,7 @@ def result(agent: Description) -> Update:
             "embeddedContext": "resource" in accepts,
         },
         "mcpCapabilities": {"http": "http" in kinds, "sse": "sse" in kinds},
-        "sessionCapabilities": {ability: _marker() for ability in supported} | _system_prompt(accepts),
+        "sessionCapabilities": {ability: _marker() for ability in supported} | FORK | _system_prompt(accepts),
     }
     if methods:
         capabilities["auth"] = {"logout": _marker(), "status": _marker()}

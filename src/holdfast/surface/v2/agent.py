@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.surface.description import FORK_AT
+
 if TYPE_CHECKING:
     from holdfast.model import Update
 
@@ -44,6 +46,8 @@ class RemoteAgent:
             return isinstance(self.capabilities.get("session"), dict)
         if what in _CONTENT:
             return _object(self._session, "prompt").get(_CONTENT[what]) is not None
+        if what == "fork_at":
+            return FORK_AT in _object(_object(self._session, "fork"), "_meta")
         return self._session.get(what) not in (None, False)
 
     def login(self, method_id: str) -> tuple[str, Update]:

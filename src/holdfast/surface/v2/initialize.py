@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.surface.description import FORK
+
 if TYPE_CHECKING:
     from holdfast.model import Update
     from holdfast.surface.description import Description
@@ -34,7 +36,7 @@ def result(agent: Description) -> Update:
         "additionalDirectories",
     )
     abilities = {ability: _marker() for ability in supported}
-    session = {"prompt": prompt, "mcp": mcp, **abilities, **_system_prompt(agent.accepts)}
+    session = {"prompt": prompt, "mcp": mcp, **abilities, **FORK, **_system_prompt(agent.accepts)}
     methods = [_method(*method) for method in agent.auth_methods]
     capabilities: Update = {"session": session}
     if methods:
