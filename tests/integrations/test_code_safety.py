@@ -111,6 +111,18 @@ async def test_a_tool_of_a_server_is_asked_for_in_the_mode_in_which_it_is_called
         assert "did not allow" in results(it)[-1]
 
 
+@pytest.mark.requirement("P13", "E4")
+async def test_in_mode_ask_a_tool_that_reads_only_and_destroys_is_none_that_reads_only(project: Path) -> None:
+    """A server may mark a tool as both; what could destroy something is not called without a question."""
+    script = [calls(("mcp_it_cwd", {}), ("mcp_it_crash", {})), Say("Done.")]
+    async with coding(2, project, *script, mcpServers=[wire(version=2)]) as it:
+        await it.choose("mode", "ask")
+        assert await it.prompt("Call both") == "end_turn"
+        offered = {tool["function"]["name"] for tool in it.server.requests[0]["tools"]}
+        assert "mcp_it_cwd" in offered and "mcp_it_crash" not in offered
+        assert not it.client.asked
+
+
 # What commands see
 
 

@@ -275,6 +275,29 @@ async def test_a_fork_has_its_past_and_not_its_future(box: Path) -> None:
         assert (await client.ask("session/status", {"sessionId": session}))["state"]["background"] == [item]
 
 
+@pytest.mark.requirement("B15", "C13")
+@pytest.mark.parametrize("cut", ["behind", "before"])
+async def test_a_fork_that_is_cut_has_no_work_that_goes_on_for_ever(box: Path, cut: str) -> None:
+    async with serving(agent_with_a_server(box)) as host:
+        client = await host.client(2)
+        session = await client.new("/")
+        first = await client.prompt(session, "hello")
+        await started(client, session)
+        shown = await _replay(await host.client(2), session)
+        keys = [it["messageId"] for it in conversation(shown) if it["sessionUpdate"] == "user_message"]
+        assert first and len(keys) == 2
+        meta = {"holdfast/upTo": keys[0] if cut == "before" else keys[1]}
+        await client.prompt(session, "once more")
+        params: dict[str, Any] = {"sessionId": session, "cwd": "/", "mcpServers": [], "_meta": meta}
+        if cut == "behind":
+            shown = await _replay(await host.client(2), session)
+            meta["holdfast/upTo"] = [it["messageId"] for it in conversation(shown) if "messageId" in it][-1]
+        fork = (await client.ask("session/fork", params))["sessionId"]
+        replay = await _replay(await host.client(2), fork)
+        terminals = [it for it in conversation(replay) if it["sessionUpdate"] == "terminal_update"]
+        assert [it["exitStatus"] for it in terminals] == ([] if cut == "before" else [{}])
+
+
 # Work without a process
 
 

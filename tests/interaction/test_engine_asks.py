@@ -254,6 +254,18 @@ async def test_whoever_is_still_being_shown_the_past_is_asked_when_that_is_done(
         assert late.said() == "beforeyes"
 
 
+@pytest.mark.requirement("C4")
+async def test_a_turn_whose_question_nobody_can_be_asked_never_seems_to_wait() -> None:
+    async with engine_at(":memory:") as engine:
+        session = await engine.create(CWD)
+        recorder = Recorder()
+        recorder.answers = False
+        await watch(engine, session, recorder)
+        await run(engine, session, "ask write")
+        assert recorder.states() == ["running", "end_turn"]
+        assert texts(await history(engine, session))[-1] == "none"
+
+
 async def test_questions_side_by_side_are_answered_each_by_its_own_answer() -> None:
     agent = ScriptedAgent()
     async with engine_at(":memory:", agent) as engine:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.engine.background import background_ends
+from holdfast.engine.background import background_ends, background_keys
 from holdfast.engine.journal import ClaimedSession, claim_session
 from holdfast.engine.limits import EngineLimits
 from holdfast.engine.own_sessions import OwnSessions, merged, split_cursor
 from holdfast.engine.registry import Registry, check_cwd
 from holdfast.engine.session import LiveSession
 from holdfast.errors import NeighbourLost, SessionBusy, SessionElsewhere, SessionNotFound
-from holdfast.format import lines_of
+from holdfast.format import event_in, lines_of
 from holdfast.model import (
     FINAL_STATUSES,
     UNBOUND,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from holdfast.engine.ports import AgentPort, ConnectedClient, OpenSession, SessionClient
     from holdfast.engine.relay.messages import OperationName
     from holdfast.engine.relay.owner import RelayService
-    from holdfast.model import ArchiveFilter, Entry, Page
-    from holdfast.store import Store
+    from holdfast.model import ArchiveFilter, Entry, Page, Update
+    from holdfast.store import Forked, Store
 
 PAGE = 50
 
@@ -252,14 +252,39 @@ class Engine:
             ended = History(complete=False)
             for event in background_ends(state, ended) if up_to is None else ():
                 ended.apply(event)
-            state.background = []
+            background, state.background = state.background, []
             lines = [*lines_of(entries), *lines_of(ended)]
             made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines)
+        if up_to is not None and background:
+            made = made._replace(lines=await self._end_background(made, background))
         if made.cut_turn and not state.cut_turn:
             state.cut_turn = True
             await self.store.save(made.claim, Changes(state=state))
         forked_record = Record(info, state, made.lines, made.claim.epoch, 0)
         return ClaimedSession(made.claim, forked_record, Position(made.claim.epoch, 0, 0))
+
+    async def _end_background(self, made: Forked, background: list[Update]) -> int:
+        """End in a fork what it has of work that goes on beside the turns (C13); return how many lines it has then.
+
+        Where the fork was cut nobody knows before: what began behind the cut is not in it, and must not appear there.
+        """
+        keys = background_keys(background)
+        needles = [key.encode() for _, key in keys]
+        begun = History(complete=False)
+        async for blocks in self.store.read(made.claim.session, 0, made.lines):
+            for line in (line for block in blocks for line in block.split(b"\n")):
+                if any(needle in line for needle in needles):
+                    event = event_in(line)
+                    if (event.rule.entity, event.key) in keys:
+                        begun.apply(event)
+        there = [item for item in background if begun.keys() & background_keys([item])]
+        ended = History(complete=False)
+        for event in background_ends(SessionState(background=there), begun):
+            ended.apply(event)
+        if lines := lines_of(ended):
+            await self.store.begin(made.claim, [], Changes(), activity=False)
+            await self.store.seal(made.claim, lines, Changes(), messages=0, activity=False)
+        return made.lines + len(lines)
 
     # Changing
 

@@ -128,9 +128,27 @@ CONTEXTS = (
         "login",
         rf"\b(?:docker|podman|helm|oc|az)\s(?:[\w-]+\s){{0,2}}login{_COMMAND}-p[ =]+[\"']?({VALUE}+)",
     ),
+    _rule(
+        "secret",
+        "setx",
+        rf"(?i)\bsetx(?:\.exe)?\s{{1,9}}(?:/m\s{{1,9}})?[\"']?[\w.-]{{0,60}}(?:{_NAMES}|key|pat|pass)[\"']?\s{{1,9}}[\"']?"
+        rf"({VALUE}{{4,}})",
+    ),
+    _rule("password", "openssl", rf"\bopenssl\b{_COMMAND}-[kK]\s{{1,9}}[\"']?({VALUE}{{4,}})"),
+    _rule(
+        "password",
+        "htpasswd",
+        rf"\bhtpasswd\s{{1,9}}-(?=\w{{0,9}}n)(?=\w{{0,9}}b)\w{{2,9}}\s{{1,9}}\S{{1,99}}\s{{1,9}}[\"']?({VALUE}+)",
+    ),
+    _rule(
+        "password",
+        "htpasswd",
+        r"\bhtpasswd\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}-(?!\w{0,9}n)\w{0,9}b\w{0,9}\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}"
+        rf"(?!-)\S{{1,200}}\s{{1,9}}\S{{1,99}}\s{{1,9}}[\"']?({VALUE}+)",
+    ),
     _rule("password", "zip", rf"\b(?:un)?zip\b{_COMMAND}-P[ =]+[\"']?({VALUE}+)"),
     _rule("password", "ldap", rf"\bldap\w+\b{_COMMAND}-w[ =]+[\"']?({VALUE}+)"),
-    _rule("password", "-passin -passout", rf"-pass(?:in|out)[ =]+[\"']?pass:({VALUE}+)"),
+    _rule("password", "-pass", rf"-pass(?:in|out)?[ =]+[\"']?pass:({VALUE}+)"),
     _rule(
         "secret",
         "--pass --token --secret --api --auth --client --access --account",

@@ -217,6 +217,10 @@ class History:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def keys(self) -> frozenset[tuple[str, str]]:
+        """Return the entity and the key of every entry."""
+        return frozenset(self._entries)
+
     def get(self, entity: str, key: str) -> Entry | None:
         """Return an entry, None where there is no such."""
         return self._entries.get((entity, key))
