@@ -10,6 +10,7 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.agent_output import AgentOutput
@@ -47,6 +48,8 @@ LEAVE_SECONDS = 3.0
 """A user who leaves waits no longer than so many seconds for a turn to end."""
 FRAME = 0.02
 """After so many seconds of updates without a pause, other tasks get their turn."""
+SHOWN_ENTRIES = 1_000
+"""So many entries of a session that is gone on with are shown, the last: of 100,000 nobody reads the first."""
 QUOTED_LINES = 15
 """So many lines of what a dead agent wrote last are quoted."""
 
@@ -258,12 +261,16 @@ class Conversation:
         self.last_turn.clear()
         if shown:
             return
-        past = list(self.view.replay(session.history))
+        before = max(len(session.history) - SHOWN_ENTRIES, 0)
+        past = list(self.view.replay(islice(session.history, before, None)))
         self._worth_resuming = bool(past)
         if restored and session.title:
             self.screen.show(Note(session.title, tone="end"))
         if restored and not past:  # P11
             self.screen.show(Note("Nothing was said in this session yet, or the agent does not tell.", tone="warning"))
+        if before:  # P11
+            text = f"{before:,} earlier entries are not shown here; `holdfast sessions show {session.id}` has them."
+            self.screen.show(Note(text, tone="warning"))
         self.screen.show(*past)
 
     async def _wanted_again(self, settings: ChatSettings) -> bool:
