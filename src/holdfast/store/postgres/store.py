@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
@@ -32,6 +31,7 @@ from holdfast.store.postgres.rows import (
     state_of,
     text_of,
 )
+from holdfast.store.postgres.scopes import agents_of, cursor_key
 from holdfast.store.postgres.segments import NewSegments
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class PostgresStore:
         store = cls(await Database.open(parse_address(address, lease)))
         store._nodes.url = node_url
         try:
-            store._key = await store._cursor_key()
+            store._key = await cursor_key(store._database)
         except BaseException:
             await store.close()
             raise
@@ -114,7 +114,7 @@ class PostgresStore:
         after = cursors.verify(cursor, self._key, filters)
         if not is_storable(scope.principal + (scope.agent or "")):
             return Page((), None)
-        arguments = (scope.principal, _agents(scope), _ARCHIVED[archived], after.updated_at, after.n, limit + 1)
+        arguments = (scope.principal, agents_of(scope), _ARCHIVED[archived], after.updated_at, after.n, limit + 1)
         if cwd is None:
             rows = await self._database.fetch("list_in_scope", *arguments)
         else:
@@ -199,7 +199,7 @@ class PostgresStore:
 
     async def find_aliases(self, scope: Scope, names: Sequence[str]) -> dict[str, str | None]:
         asked = {encode(name): name for name in names}
-        rows = await self._database.fetch("find_aliases", scope.principal, _agents(scope), list(asked))
+        rows = await self._database.fetch("find_aliases", scope.principal, agents_of(scope), list(asked))
         return {asked[row["name"]]: row["session"] for row in rows}
 
     async def delete(self, session: str) -> None:
@@ -474,16 +474,3 @@ class PostgresStore:
                 number = await self._database.value("get_scope", principal, agent)
             self._scopes[principal, agent] = number
         return number
-
-    async def _cursor_key(self) -> bytes:
-        """Read what cursors are signed with, or make it up."""
-        key = await self._database.value("get_setting", "cursor key")
-        if key is None:
-            await self._database.fetch("add_setting", "cursor key", secrets.token_bytes(32))
-            key = await self._database.value("get_setting", "cursor key")
-        return key
-
-
-def _agents(scope: Scope) -> list[str] | None:
-    """Return the agents that a scope covers, None for all."""
-    return None if scope.agent is None else [scope.agent, UNBOUND]
