@@ -141,7 +141,7 @@ def complete_files(typed: str, roots: Sequence[str]) -> Iterator[Candidate]:
     root = Path(roots[0])
     shown: set[str] = set()
     for name in (*_beginning(root, part, roots), *(() if "/" in part or not part else _anywhere(root, part, roots))):
-        if name not in shown:
+        if name not in shown and name.isprintable() and '"' not in name:  # others cannot be written down
             shown.add(name)
             yield Candidate(f'@"{name}"' if " " in name else f"@{name}", "directory" if name.endswith("/") else "")
         if len(shown) == MOST_CANDIDATES:

@@ -148,6 +148,8 @@ class Painter:
         )
         shown = [line for part in call.parts for line in self._piece(part, self.width - 2, whole=call.whole)]
         inside = [row for line in shown for row in folded(line, self.width - 2)]
+        if not call.whole:  # a line of a megabyte is thousands of rows
+            inside = self._short(inside, 2 * DIFF_LINES)
         if live:
             inside = inside[-LIVE_LINES:]
         return [*lines, *indented(inside, Text("  "), Text("  "))]

@@ -64,6 +64,9 @@ def test_people_and_addresses_are_not_taken_for_files(root: Path) -> None:
 
 def test_files_are_completed_by_their_beginning_and_by_a_part_of_their_name(root: Path) -> None:
     (root / ".hidden").write_text("")
+    (root / "new\nline.txt").write_text("")
+    (root / "evil\x1b]0;x\x07.txt").write_text("")
+    assert not any("line" in name.text or "evil" in name.text for name in complete_files("", (str(root),)))
     (root / "node_modules").mkdir()
     (root / "node_modules" / "main.js").write_text("")
 

@@ -202,3 +202,10 @@ def test_empty_lines_stand_between_what_does_not_belong_together() -> None:
     assert not needs_blank_line(text, AgentText(MarkdownPart("y"), first=False))
     assert needs_blank_line(text, AgentText(MarkdownPart("y", gap=True), first=False))
     assert not needs_blank_line(note, AgentContent(Part("code", "x")))
+
+
+def test_a_line_of_a_megabyte_is_shortened_like_many_lines_unless_all_is_wanted() -> None:
+    call = Call("Read", "read", "completed", parts=(Part("code", "x" * 1_000_000),))
+    lines = Painter(80, "no").lines(call)
+    assert len(lines) < 400 and any("more lines: /details" in line for line in lines)
+    assert len(Painter(80, "no").lines(replace(call, whole=True))) > 10_000
