@@ -42,8 +42,9 @@ def chosen(params: dict[str, Json], wanted: str) -> Json:
     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
 
 
-ALLOWING = {"session/request_permission": allows}
-REJECTING = {"session/request_permission": rejects}
+PERMISSION = "session/request_permission"
+ALLOWING = {PERMISSION: allows}
+REJECTING = {PERMISSION: rejects}
 
 
 @check("new")
@@ -198,7 +199,20 @@ async def _idles(trial: Trial, session: Session, count: int) -> None:
 
 
 async def cancelled_turn(trial: Trial, session: Session) -> Turn:
-    """Let the agent talk for long, cancel, and return the turn."""
+    """Let the agent talk for long, cancel, and return the turn.
+
+    If it asks for permission meanwhile, the user has not answered yet when he cancels: a short turn that asks can be
+    cancelled too.
+    """
+    cancelled = asyncio.Event()
+
+    async def wait(_params: dict[str, Json]) -> Json:
+        await cancelled.wait()
+        return {"outcome": {"outcome": "cancelled"}}
+
+    answerers = session.wire.answerers
+    before = answerers.get(PERMISSION, rejects)
+    answerers[PERMISSION] = wait
     start = len(session.wire.frames)
     prompt = session.begin(trial.prompts.long)
     if not await session.heard(since=start) or session.wire.ended:
@@ -206,7 +220,10 @@ async def cancelled_turn(trial: Trial, session: Session) -> Turn:
     if await session.wire.until(lambda: _is_over(session, prompt, start), trial.quiet):
         raise NotTested("the turn was over before it could be cancelled; see --prompt-long")
     session.cancel()
-    return await session.end_of(prompt, start)
+    cancelled.set()
+    turn = await session.end_of(prompt, start)
+    answerers[PERMISSION] = before
+    return turn
 
 
 def _is_over(session: Session, prompt: asyncio.Future[Response], start: int) -> bool:
@@ -291,7 +308,12 @@ async def _asked(trial: Trial, answerers: dict[str, Any]) -> tuple[Session, dict
 
 def _questions(session: Session) -> list[dict[str, Json]]:
     """Return the permission requests of the agent."""
-    return [params for method, params in session.wire.asked if method == "session/request_permission"]
+    return [params for method, params in session.wire.asked if method == PERMISSION]
+
+
+def _place_of(session: Session, asked: dict[str, Json]) -> int:
+    """Return the place of a question among all frames."""
+    return next(at for at, frame in enumerate(session.wire.frames, 1) if members(frame.value).get("params") is asked)
 
 
 def _call(asked: dict[str, Json]) -> dict[str, Json]:
@@ -322,8 +344,10 @@ async def permission_call(trial: Trial) -> None:
 async def permission_rejected(trial: Trial) -> None:
     """Reject, and look whether it was done all the same: the call failed, and no file came to be."""
     session, asked = await _asked(trial, REJECTING)
-    asked_for = _call(asked).get("toolCallId")
-    done = [call for call in session.told().calls if call.id == asked_for and call.status == "completed"]
+    asked_for, at = _call(asked).get("toolCallId"), _place_of(session, asked)
+    over = {call.id for call in session.told(until=at).calls if call.is_closed}  # the question is about what comes next
+    calls = [call for call in session.told().calls if call.id == asked_for and call.id not in over]
+    done = [call for call in calls if call.status == "completed"]
     if done:
         fail("a tool call that failed", f"{done[0].title} was completed")
     if "pebble.txt" in trial.files():
@@ -339,7 +363,7 @@ async def permission_cancelled(trial: Trial) -> None:
         await answered.wait()
         return {"outcome": {"outcome": "cancelled"}}
 
-    session = await (await trial.connect({"session/request_permission": wait})).new()
+    session = await (await trial.connect({PERMISSION: wait})).new()
     wire, start = session.wire, len(session.wire.frames)
     prompt = session.begin(trial.prompts.ask)
 
