@@ -133,7 +133,8 @@ def _knows_everything(talk: Talk) -> None:
 
 def _guesses(talk: Talk) -> None:
     well(talk)
-    talk.client({"id": 9, "method": "session/load", "params": {"sessionId": "guess", "cwd": "/work", "mcpServers": []}})
+    prompt = {"sessionId": "guess", "prompt": [{"type": "text", "text": "x"}]}
+    talk.client({"id": 9, "method": "session/prompt", "params": prompt})
 
 
 def _relative(talk: Talk) -> None:
@@ -191,6 +192,13 @@ def test_a_client_with_one_fault_fails_one_rule(rule: str) -> None:
     talk = Talk()
     BAD[rule](talk)
     assert talk.failed() == {rule}
+
+
+def test_a_client_may_load_a_session_that_an_earlier_process_of_the_agent_gave_out() -> None:
+    talk = Talk()
+    well(talk)
+    talk.client({"id": 9, "method": "session/load", "params": {"sessionId": "old", "cwd": "/work", "mcpServers": []}})
+    assert talk.failed() == set()
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -42,6 +42,8 @@ def test_a_program_that_is_no_agent_scores_zero_within_its_deadline(program: lis
     assert value["conformant"] is False
     assert value["keepsPromises"] is False
     assert {row["outcome"] for row in value["results"]} == {"failed", "not tested"}
+    assert "not tested, because these did not pass: initialize" in ended.stdout
+    assert len(ended.stdout.splitlines()) < 15
     if program is LAUNCHER:
         running = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True)
         assert "sleep 3123" not in running.stdout

@@ -517,7 +517,7 @@ async def test_closing_leaves_no_process(file: Path, manners: tuple[str, ...]) -
 
 @pytest.mark.requirement("E5")
 async def test_closing_does_not_wait_for_a_server_to_be_ready(file: Path) -> None:
-    """It ends when its input does, and neither time nor patience is lost."""
+    """A server that exits when its input ends is not waited for any longer."""
     async with toolbox(
         hostile("silent", MARKS=str(file)), limits=QUICK._replace(start=10 * PATIENCE, stop=10 * PATIENCE)
     ):

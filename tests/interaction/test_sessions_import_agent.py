@@ -75,7 +75,7 @@ def test_nothing_is_imported_twice_and_a_second_run_adds_what_is_new(importing: 
     assert len(importing.import_()["sessions"]) == 1
     write_session(importing.home, "two", "Second", "Yes.")
     again = importing.import_()
-    assert ([it["agentSessionId"] for it in again["sessions"]], again["present"]) == (["two"], 1)
+    assert ([row["agentSessionId"] for row in again["sessions"]], again["present"]) == (["two"], 1)
     assert importing.import_()["sessions"] == []
 
 
@@ -111,7 +111,7 @@ def test_a_file_that_makes_no_sense_is_named_and_the_others_are_imported(importi
     (importing.home / "projects" / "p" / "empty.jsonl").write_text("")
     (importing.home / "projects" / "p" / "odd.jsonl").write_text('{"type": "user", "uuid": 1, "message": []}\n[1]\n')
     said = importing.import_()
-    assert [it["agentSessionId"] for it in said["sessions"]] == ["one"]
+    assert [row["agentSessionId"] for row in said["sessions"]] == ["one"]
     assert {error["file"].rpartition("/")[2] for error in said["refused"]} == {"bad.jsonl", "odd.jsonl"}
 
 

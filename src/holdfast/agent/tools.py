@@ -128,7 +128,7 @@ class ToolCall:
         return await start_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
 
     def go_on(self, work: Coroutine[Any, Any, object]) -> None:
-        """Let the call go on after its ``async with`` block and after the turn: it ends when `work` does.
+        """Let the call go on after its ``async with`` block and after the turn, and end when `work` ends.
 
         `work` is awaited by the session from the end of the block on, and may use this call; an exception in it fails
         the call. Version 2 clients are told that it runs, and may cancel it alone. It is cancelled with the session.

@@ -81,7 +81,7 @@ def _on_the_way(spoken: Sequence[Update], lines: Sequence[Update]) -> list[Updat
     return [
         line
         for line in spoken
-        if _is_of(line, way, messages) or any(it["tool_use_id"] in calls for it in _blocks(line, "tool_result"))
+        if _is_of(line, way, messages) or any(result["tool_use_id"] in calls for result in _blocks(line, "tool_result"))
     ]
 
 

@@ -49,7 +49,7 @@ class GeminiStore:
         about = _lines(place) if place.suffix == ".jsonl" else _whole(place)
         messages: list[Update] = about.get("messages") or []
         updates = tuple(update for said in messages for update in _updates(said))
-        if not about.get("sessionId") or not any(it["sessionUpdate"] == "user_message" for it in updates):
+        if not about.get("sessionId") or not any(update["sessionUpdate"] == "user_message" for update in updates):
             return None
         cwd = self._directory(place.parent.parent.name, about.get("projectHash"))
         if cwd is None:

@@ -90,7 +90,8 @@ class ClientJudge:
             self._judge("client-absolute-cwd", cwd.startswith("/") or cwd[1:3] in (":\\", ":/"), cwd)
         session = params.get("sessionId")
         if isinstance(session, str):
-            self._judge("client-known-sessions", session in self._sessions, f"{method} for {session}")
+            if method not in _OPENING:  # an old session may be known from another process of the agent
+                self._judge("client-known-sessions", session in self._sessions, f"{method} for {session}")
             self._take_about(method, session)
 
     def _take_about(self, method: str, session: str) -> None:

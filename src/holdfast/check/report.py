@@ -35,6 +35,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last frames of the conversation, ``→`` sent and ``←`` received."""
     stderr: str = ""
     seconds: float = 0.0
+    lacks: str = ""
+    """The requirement that this one needs and that did not pass: so it was not tested."""
     late: bool = False
     """Whether it failed because something did not come within the deadline: the agent hangs, or it is slow."""
 
@@ -102,6 +104,15 @@ class Report(msgspec.Struct, frozen=True):
         """How many passed, of those that count: what is not advertised does not, what was not tested does."""
         rows = [row for row in self.results if row.outcome is not Outcome.NOT_ADVERTISED]
         return sum(row.outcome is Outcome.PASSED for row in rows), len(rows)
+
+    def lacking(self) -> list[Result]:
+        """Return what was not tested because something that it needs did not pass."""
+        return [result for result in self.results if result.lacks]
+
+    def roots(self) -> list[str]:
+        """Return what others lack and what lacks nothing itself, as names of requirements."""
+        lacking = {result.id for result in self.lacking()}
+        return sorted({result.lacks for result in self.lacking()} - lacking)
 
     def failures(self) -> list[Result]:
         """Return what counts against the agent."""

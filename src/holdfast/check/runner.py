@@ -116,9 +116,8 @@ class _Run:
                 note(self._observe(row))
 
     async def _check(self, row: Requirement) -> Result:
-        lacking = self._lacking(row)
-        if lacking is not None:
-            return Result(row.id, self._version, *lacking)
+        if (lacking := self._lacking(row)) is not None:
+            return lacking
         start = time.monotonic()
         async with Trial(self._target, self._settings, self._version) as trial:
             ended = await self._attempt(row, trial)
@@ -138,21 +137,20 @@ class _Run:
             return _result(row, self._version, e, limit)
         return Result(row.id, self._version, Outcome.PASSED)
 
-    def _lacking(self, row: Requirement) -> tuple[Outcome, str, str] | None:
+    def _lacking(self, row: Requirement) -> Result | None:
         """Return how a requirement is to be counted that needs one which did not pass."""
         for need in row.needs:
             result = self._results.get(need)
             if result is None or result.outcome is Outcome.PASSED:
                 continue
             if result.outcome is Outcome.NOT_ADVERTISED:
-                return Outcome.NOT_ADVERTISED, "", result.seen
-            return Outcome.NOT_TESTED, "", f"{need} did not pass"
+                return Result(row.id, self._version, Outcome.NOT_ADVERTISED, "", result.seen)
+            return Result(row.id, self._version, Outcome.NOT_TESTED, "", f"{need} did not pass", lacks=need)
         return None
 
     def _observe(self, row: Requirement) -> Result:
-        lacking = self._lacking(row)
-        if lacking is not None:
-            return Result(row.id, self._version, *lacking)
+        if (lacking := self._lacking(row)) is not None:
+            return lacking
         try:
             OBSERVATIONS[row.id](self._wires, self._settings, self._version)
         except (CheckFailed, NotTested) as e:

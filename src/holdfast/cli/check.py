@@ -287,7 +287,7 @@ def _show(report: Report, *, verbose: bool) -> None:
 
     profile = None
     for row in report.results:
-        if row.outcome in (Outcome.PASSED, Outcome.NOT_ADVERTISED):
+        if row.outcome in (Outcome.PASSED, Outcome.NOT_ADVERTISED) or row.lacks:
             continue
         if row.requirement.profile != profile:
             profile = row.requirement.profile
@@ -299,6 +299,9 @@ def _show(report: Report, *, verbose: bool) -> None:
         click.secho(f"      {safe_line(said)[:400]}", dim=True)
         for frame in (*row.frames, *row.stderr.splitlines()) if verbose else ():
             click.secho(f"      {safe_text(frame)}", dim=True)
+    if lacking := report.lacking():
+        told = f"{len(lacking)} requirements were not tested, because these did not pass: {', '.join(report.roots())}"
+        click.secho(f"\n{told}", fg="yellow")
     counts = ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome)
     click.echo(f"\n{counts}" + ("" if report.schemas else "; no frame was checked by a schema"))
     click.secho(safe_line(verdict(report)), bold=True, fg="red" if report.failures() else "green")

@@ -23,7 +23,11 @@ NOTES = {
 ANEW = "The agent no longer has this conversation, and begins anew: it does not know what was said before."
 
 NAMES_FILES = frozenset({"Copilot"})
-"""Agents that put what is attached into a file and tell their model no more than its name: they are told as text."""
+"""Agents, by the name they give in `initialize`, that are told as text although they say that they take resources.
+
+What is attached they put into a file, and their model is told no more than its name (seen in Copilot 1.0.102). No
+capability says so, so they are listed; `make field` shows it: its scenes "agent killed" and "hand-over" fail.
+"""
 
 _SPEAKERS = {"user_message": "User", "agent_message": "Agent"}
 _BEFORE = {

@@ -220,7 +220,8 @@ def test_opencode_in_the_order_of_its_messages(tmp_path: Path) -> None:
             ("p7", "m2", {"type": "text", "text": "Done."}),
         ]
         db.executemany(
-            "INSERT INTO part VALUES (?, ?, 'ses_1', ?)", [(id_, message, json.dumps(it)) for id_, message, it in parts]
+            "INSERT INTO part VALUES (?, ?, 'ses_1', ?)",
+            [(id_, message, json.dumps(part)) for id_, message, part in parts],
         )
     (session,) = read_all("opencode", tmp_path)
     assert (session.id, session.title, session.created_at, session.updated_at) == (
