@@ -197,7 +197,9 @@ def test_a_client_with_one_fault_fails_one_rule(rule: str) -> None:
 def test_a_client_may_load_a_session_that_an_earlier_process_of_the_agent_gave_out() -> None:
     talk = Talk()
     well(talk)
-    talk.client({"id": 9, "method": "session/load", "params": {"sessionId": "old", "cwd": "/work", "mcpServers": []}})
+    talk.ask(9, "session/load", {"sessionId": "old", "cwd": "/work", "mcpServers": []}, {})
+    prompt = {"sessionId": "old", "prompt": [{"type": "text", "text": "x"}]}
+    talk.ask(10, "session/prompt", prompt, {"stopReason": "end_turn"})
     assert talk.failed() == set()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -47,6 +49,26 @@ def test_a_program_that_is_no_agent_scores_zero_within_its_deadline(program: lis
     if program is LAUNCHER:
         running = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True)
         assert "sleep 3123" not in running.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM on Windows")
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_check_that_is_stopped_leaves_no_agent_behind(stop: signal.Signals, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    agent = ["sh", "-c", f"sleep 3124.{stop} & touch {started}; wait"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "check", "--", *agent],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as checking:  # fmt: skip
+        deadline = time.monotonic() + 100
+        while not started.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        checking.send_signal(stop)
+        said, _ = checking.communicate(timeout=100)
+    assert checking.returncode != 0
+    assert "Traceback" not in said
+    running = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True)
+    assert f"sleep 3124.{stop}" not in running.stdout
 
 
 def test_what_cannot_be_started_is_a_mistake_of_the_command_line() -> None:

@@ -38,7 +38,9 @@ class ClientJudge:
         self._reader = MessageReader(schemas, 1, "client")
         self._tried: set[str] = set()
         self._wrong: dict[str, str] = {}
-        self._open: dict[str, str] = {}  # by id, the methods of the client's requests that are not answered
+        self._open: dict[
+            str, str | None
+        ] = {}  # by id, requests of the client not answered yet: sessions they bring back
         self._asked: dict[str, tuple[str, dict[str, Json]]] = {}  # by id, what the agent asked
         self._answered: set[str] = set()
         self._sessions: set[str] = set()
@@ -84,7 +86,7 @@ class ClientJudge:
             if "client-initialize-first" not in self._tried:
                 self._judge("client-initialize-first", method == "initialize", method)
             self._judge("client-ids", key not in self._open, f"the id {key} for {method}")
-            self._open[key] = method
+            self._open[key] = str(params.get("sessionId")) if method in _OPENING else None
         if "cwd" in params and method != "session/list":
             cwd = str(params["cwd"])
             self._judge("client-absolute-cwd", cwd.startswith("/") or cwd[1:3] in (":\\", ":/"), cwd)
@@ -140,7 +142,9 @@ class ClientJudge:
                     self._asked[json.dumps(message["id"])] = (method, params)
                     self._cancelled.discard(str(params.get("sessionId")))
                 continue
-            self._open.pop(json.dumps(message.get("id")), None)
+            brought_back = self._open.pop(json.dumps(message.get("id")), None)
+            if brought_back is not None and "result" in message:
+                self._sessions.add(brought_back)
             result = members(message.get("result"))
             given = [result, *objects(result.get("sessions"))]
             self._sessions |= {row["sessionId"] for row in given if isinstance(row.get("sessionId"), str)}
