@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.checked_agent import InProcess
+from tests.support.acp import serving
+from tests.support.checked_agent import InProcess, good_agent
 from tests.support.schemas import SDK, lacking
 
 from holdfast import Agent
@@ -89,3 +90,17 @@ async def test_a_check_that_waited_in_vain_says_so_apart_from_one_that_saw_somet
     assert [row.late for row in hanging.results if row.outcome is Outcome.FAILED] == [True]
     refusing = await run_checks(InProcess("load", tmp_path), settings)
     assert [row.late for row in refusing.results if row.outcome is Outcome.FAILED] == [False]
+
+
+async def test_sessions_are_opened_in_the_directory_that_an_agent_may_work_in(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    rules = ("list", "list-cwd", "permission-rejected")
+    settings = CheckSettings(
+        only=rules, versions=(1,), prompts=Prompts(talk="Pebbles", ask="/ask"), cwd=str(work), deadline=30.0, quiet=0.05
+    )
+    report = await run_checks(InProcess("", tmp_path), settings)
+    assert not report.failures()
+    async with serving(good_agent(), tmp_path / "sessions.db") as host:
+        listed = await (await host.client(1)).ask("session/list", {})
+    assert {row["cwd"] for row in listed["sessions"]} == {str(work)}

@@ -35,6 +35,8 @@ class CheckSettings:
     prompts: Prompts = field(default_factory=Prompts)
     options: tuple[tuple[str, str], ...] = ()
     """Ids and values of options that are set in every new session."""
+    cwd: str | None = None
+    """The directory of all sessions; a fresh one for each check if this is None."""
     deadline: float = 60.0
     """An agent has so many seconds for an answer, a turn or its exit."""
     exit_deadline: float = 10.0

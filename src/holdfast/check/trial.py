@@ -115,8 +115,11 @@ class Trial:
         self.version = version
         self.wires: list[Wire] = []
         self._closing = ExitStack()
-        self.cwd: str = str(Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="check-"))).resolve())
+        own = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="check-"))
+        self.directory: str = str(Path(own).resolve())
         """A directory of its own, empty."""
+        self.cwd: str = settings.cwd or self.directory
+        """The directory of sessions: its own, unless whoever checks wants another one."""
 
     @property
     def prompts(self) -> Prompts:
@@ -129,12 +132,12 @@ class Trial:
         return self.settings.quiet
 
     def files(self) -> list[str]:
-        """Return the names of the files in its directory."""
-        return sorted(path.name for path in Path(self.cwd).iterdir())
+        """Return the names of the files in its directory; none where that is another one, which may be far away."""
+        return sorted(path.name for path in Path(self.directory).iterdir())
 
     async def start(self, answerers: Mapping[str, Answerer] | None = None) -> Wire:
         """Start a fresh agent, without a word."""
-        wire = Wire(await self.target.start(self.cwd), self.settings.deadline, answerers)
+        wire = Wire(await self.target.start(self.directory), self.settings.deadline, answerers)
         self.wires.append(wire)
         return wire
 

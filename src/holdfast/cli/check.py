@@ -70,6 +70,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--url", help="The address of a remote agent: wss://host/acp, or https://host/acp.")
 @click.option("--token-file", type=_FILE, help="The token for --url.")
 @click.option(
+    "--cwd",
+    metavar="PATH",
+    help="The directory of all sessions, where the agent may not work in any: an absolute path, over there with --url "
+    "(default: a fresh one for each check).",
+)
+@click.option(
     "--option",
     "session_options",
     multiple=True,
@@ -193,9 +199,12 @@ def _settings(options: dict[str, Any]) -> CheckSettings:
             raise click.UsageError(f"there is no profile {profile!r}: {', '.join(PROFILES)}, spec-v1, spec-v2, all")
     given = {name: options[f"prompt_{name}"] for name in ("talk", "tool", "ask", "long")}
     prompts = Prompts(**{name: text.strip() for name, text in given.items() if text is not None})
+    if options["cwd"] is not None and not options["cwd"].startswith("/") and options["cwd"][1:2] != ":":
+        raise click.UsageError(f"--cwd {options['cwd']!r} should be an absolute path")
     return CheckSettings(
         profiles=tuple(dict.fromkeys(profiles)), only=_known(options["only"]), versions=versions,
-        prompts=prompts, options=tuple(_pair("--option", given) for given in options["session_options"]),
+        prompts=prompts, cwd=options["cwd"],
+        options=tuple(_pair("--option", given) for given in options["session_options"]),
         deadline=options["deadline"], exit_deadline=options["exit_deadline"], name=options["name"],
         quiet=options["quiet"], jobs=options["jobs"], schemas=find_schemas(options["schemas"]),
     )  # fmt: skip

@@ -26,7 +26,7 @@ class NotingServer:
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
-        self._notes = Path(trial.cwd) / "mcp-notes"
+        self._notes = Path(trial.directory) / "mcp-notes"
 
     def config(self) -> dict[str, Json]:
         """Return the server as a client names it."""
