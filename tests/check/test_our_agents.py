@@ -119,3 +119,11 @@ async def test_a_wrapped_agent_loses_nothing_when_it_is_killed_with_the_proxy(tm
     chosen = replace(settings(WRAPPED), only=KILLS, versions=(1,))
     report = await run_checks(CommandTarget(wrap, {"AGENT_HOME": str(tmp_path)}), chosen)
     assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
+
+
+async def test_a_call_that_the_user_rejects_is_not_shown_as_done_by_a_wrapped_agent(tmp_path: Path) -> None:
+    agent = (sys.executable, str(PROGRAMS / "wrapped_agent.py"))
+    launch = Launch(agent, env={**os.environ, "AGENT_HOME": str(tmp_path)})
+    chosen = replace(settings(WRAPPED), only=("permission-rejected",))
+    report = await run_checks(InProcess("", tmp_path, lambda: ProxyPort(launch)), chosen)
+    assert not unmet(report)

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from holdfast.check.report import Outcome, from_json
-from holdfast.check.requirements import Tier
-from tests.field.agents import CACHE, ROOT
+from holdfast.check.requirements import BY_ID, Tier
+from tests.field.agents import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "field.md"
 BEGIN = "<!-- made by `make field-check` -->"
 END = "<!-- end -->"
 SEEN_CHARACTERS = 160
-_HERE = re.compile(rf"{re.escape(str(CACHE))}[^\s'\"]*|/tmp/check-\w+|/home/\S+|/root/\S+")
+_HERE = re.compile(r"(?<![\w.])/(?:[\w.@+-]+/)*[\w.@+-]+")
 """Names of directories, which say nothing to others."""
 
 
@@ -93,7 +93,8 @@ def _faults(agent: FieldAgent, reports: Path) -> list[str]:
 
 def _list(report: Report) -> str:
     lines: list[str] = []
-    for row in report.results:
+    order = list(BY_ID)
+    for row in sorted(report.results, key=lambda result: order.index(result.id)):
         if row.outcome is Outcome.FAILED:
             expected = "" if row.expected in ("", row.requirement.text) else f"expected {_said(row.expected)}, "
             lines.append(f"- `{row.id}` ({row.requirement.tier}): {expected}saw {_said(row.seen)}\n")

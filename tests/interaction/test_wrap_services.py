@@ -245,7 +245,7 @@ async def test_a_permission_request_carries_what_is_known_and_the_call_is_in_the
             entry for entry in conversation(version, client.updates()) if entry["sessionUpdate"] == "tool_call_update"
         ]
         assert [call["title"] for call in calls] == ["Write a file"]
-        assert calls[0]["status"] == "completed"
+        assert calls[0]["status"] == "failed"
         assert calls == [entry for entry in live if entry["sessionUpdate"] == "tool_call_update"]
 
 

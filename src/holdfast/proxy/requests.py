@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from holdfast.errors import InternalError, InvalidParams, MethodNotFound
-from holdfast.model import ElicitationAnswer
+from holdfast.model import FINAL_STATUSES, ElicitationAnswer, event_from
 from holdfast.peer import Routes
 from holdfast.proxy.forwarding import forwarded
 from holdfast.proxy.terminals import ClientTerminals
@@ -61,7 +61,10 @@ class AgentRequests:
             raise InvalidParams("There is no such session here")
         question = asks.read_permission(params)
         answer = await _ask(session, _about_known_call(session, question))
-        return asks.permission_answer(question.chosen(answer))
+        chosen = question.chosen(answer)
+        if chosen is not None and chosen.kind.startswith("reject"):
+            _close_rejected(session, question)
+        return asks.permission_answer(chosen)
 
     async def _elicitation(self, params: Update) -> Any:
         session = self._session(params)
@@ -122,6 +125,16 @@ async def _ask(session: ProxySession, question: Question) -> Answer:
     if turn is not None and turn.running:
         return await turn.ask(question)
     return await session.live.asks.ask(question)
+
+
+def _close_rejected(session: ProxySession, question: Permission) -> None:
+    """Tell that a call has failed that the user rejected: some agents never speak of it again."""
+    opened, call_id = session.live.journal.open, str(question.call.get("toolCallId", ""))
+    known = None if opened is None else opened.history.get("tool_call_update", call_id)
+    if session.remote is not None and known is not None and known.members.get("status") not in FINAL_STATUSES:
+        session.remote.tell(
+            [event_from({"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "failed"})]
+        )
 
 
 def _about_known_call(session: ProxySession, question: Permission) -> Permission:
