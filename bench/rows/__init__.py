@@ -27,6 +27,7 @@ from bench.rows import (
     stalled,
     starting,
     terminal_bytes,
+    web_page,
     wrapping,
 )
 
@@ -68,4 +69,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     wrapping.WRAP_START,
     wrapping.WRAP_IDLE,
     *serving.SERVING,
+    web_page.LONG_SESSION,
+    web_page.LONG_LIST,
+    web_page.SMOOTH,
 )

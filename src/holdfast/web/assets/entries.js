@@ -22,6 +22,7 @@ export class Entries {
     this.byKey = new Map();
     this.loading = false;
     this.follows = true;
+    this.top = 0;
     this.note(this.box);
     this.older.addEventListener("click", () => this.loadOlder());
     this.newer.addEventListener("click", () => this.loadNewer());
@@ -33,6 +34,7 @@ export class Entries {
     seen.observe(this.older);
     seen.observe(this.newer);
     addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.leaveEnd();
     new ResizeObserver(() => {
       if (this.follows) this.toEnd();
     }).observe(/** @type {HTMLElement} */ (this.box.parentElement));
@@ -66,8 +68,24 @@ export class Entries {
     return root.scrollHeight - root.scrollTop - root.clientHeight < 60;
   }
 
+  /** Whoever scrolls up leaves the end; that the conversation grows is no reason to. */
+  leaveEnd() {
+    addEventListener("wheel", ({ deltaY }) => {
+      if (deltaY < 0) this.follows = false;
+    }, { passive: true });
+    addEventListener("touchmove", () => {
+      this.follows = false;
+    }, { passive: true });
+    addEventListener("keydown", ({ key, target }) => {
+      if (["PageUp", "ArrowUp", "Home"].includes(key) && !(target instanceof HTMLTextAreaElement)) this.follows = false;
+    });
+  }
+
   scrolled() {
-    this.follows = this.atTail && this.nearEnd;
+    const top = document.documentElement.scrollTop;
+    if (this.nearEnd) this.follows = this.atTail;
+    else if (top < this.top - 200) this.follows = false; // the scroll bar, or a jump
+    this.top = top;
     byId("latest").hidden = this.follows || this.nearEnd && this.atTail;
   }
 
