@@ -203,6 +203,26 @@ async def test_an_owner_that_hangs_is_told_of_or_succeeded_and_follows_when_it_w
         await owner.client.until(lambda: owner.client.states()[-1] == "cancelled")
 
 
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("P4", "P6")
+async def test_whoever_prompts_where_the_owner_hangs_is_told_and_may_go_on_without_it(tmp_path: Path) -> None:
+    async with processes(tmp_path, 2, 1) as (owner, one):
+        session = await owner.client.new(str(tmp_path))
+        await owner.client.prompt(session, "2")
+        await join(one, session, tmp_path)
+        owner.signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(Refused, match="test has left; the turn was interrupted"):
+                await one.client.prompt(session, "never")
+            assert await one.client.prompt(session, "3") == "end_turn"
+        finally:
+            owner.signal(signal.SIGCONT)
+        with pytest.raises(Refused, match="taken over by test; try again"):
+            await owner.client.prompt(session, "nor this")
+        await heard(owner.client, numbers(3))
+        assert performed(tmp_path) == ["2", "3"]
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.requirement("P12")
 async def test_nobody_but_the_user_can_connect_and_what_dead_processes_left_harms_nobody(short_path: Path) -> None:

@@ -32,6 +32,10 @@ class Link(Protocol):
         """Send a notification."""
         ...
 
+    async def is_alive(self) -> bool:
+        """Ask for a sign of life; return whether one came within some seconds."""
+        ...
+
     def close(self) -> None:
         """Hang up."""
         ...

@@ -42,6 +42,9 @@ VERSION = 1
 GREETING_SECONDS = 4.0
 """So long a process may take to answer a greeting, or to send one."""
 
+LIFE_SECONDS = 8.0
+"""So long one that has greeted may be busy when it is asked for a sign of life."""
+
 LINKS = 512
 """So many links others may have to this process at once; to a node, ten times as many."""
 
@@ -257,6 +260,15 @@ class PeerLink:
     def notify(self, method: str, params: object) -> None:
         """Send a notification."""
         self._peer.notify(method, params)
+
+    async def is_alive(self) -> bool:
+        """Greet once more; return whether that was answered in time."""
+        try:
+            async with asyncio.timeout(LIFE_SECONDS):
+                await self._peer.request("hello", _Greeting(VERSION))
+        except (TimeoutError, RemoteError, ConnectionLost):
+            return False
+        return True
 
     def close(self) -> None:
         """Hang up."""

@@ -263,7 +263,14 @@ class FollowedSession:
         self.turns[turn.message_id] = turn
         prompt = Prompt(list(content), turn.message_id, meta)
         self._start(self._follow_turn(turn, lambda: self.ask("prompt", prompt)))
+        self._start(self._check_life())
         return turn
+
+    async def _check_life(self) -> None:
+        """Find the session again where its owner gives no sign of life: one that was stopped cuts no link."""
+        link = self._link
+        if link is not None and not await link.is_alive():
+            self.lost(self.owner_name, link)
 
     async def _follow_turn(self, turn: FollowedTurn, ask: Callable[[], Awaitable[msgspec.Raw]]) -> None:
         try:
