@@ -99,7 +99,7 @@ async def test_a_socket_that_another_user_listens_at_is_not_talked_to(place: Pat
         with pytest.raises(NeighbourLost, match="belongs to another user"):
             await PeerNeighbours().reach(f"unix:{path}", lambda _: Nobody())
     finally:
-        await listening.communicate()
+        await listening.communicate(b"")
 
 
 @AS_ROOT
