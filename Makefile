@@ -12,7 +12,7 @@ FRAMEWORKS_PINS := bench/frameworks.txt
 UV := $(shell command -v uv 2>/dev/null)
 NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
-TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes relay three_nodes rename_race served_load
+TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes relay three_nodes any_node rename_race served_load
 
 .PHONY: demo docs matrix test quick bench torture field field-check fmt lock clean tmux chromium
 

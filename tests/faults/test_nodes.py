@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 from tests.support import postgres
 from tests.support.acp import Refused, patiently
 from tests.support.nodes import SECRET, Node
+from tests.torture.any_node import trial
 
 from holdfast.engine.relay.messages import NOT_HERE, Open, Setup
 from holdfast.errors import ConnectionRefused, NeighbourLost, RemoteError
@@ -165,6 +167,18 @@ async def test_an_owner_that_cannot_be_reached_while_its_lease_holds_is_named(tm
                 a.signal(signal.SIGCONT)
             await two.load(session, str(tmp_path))
             assert two.said() == numbers(2)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.requirement("P1", "P2", "P3")
+async def test_clients_at_random_nodes_lose_nothing_in_a_bad_time() -> None:
+    if postgres.GIVEN in os.environ:
+        pytest.skip(f"{postgres.GIVEN} names a server that is not ours to stop")
+    postgres.server()  # or why there is none
+    ran = await trial(20.0, 5)
+    assert ran.wrong == []
+    for happened in ("accepted", "shown", "loaded", "ended"):
+        assert ran.counts[happened], f"too little happened: {ran.counts}"
 
 
 @pytest.mark.requirement("P12")

@@ -46,12 +46,12 @@ async def answer(turn):
 class Node(ServeProcess):
     """A node in a process of its own."""
 
-    def __init__(self, place: Path, name: str, store: str, secret: str = SECRET) -> None:
+    def __init__(self, place: Path, name: str, store: str, secret: str = SECRET, *, source: str = AGENT) -> None:
         """Prepare one that works in `place` and keeps its own files in a directory of that name."""
         own = place / name
         own.mkdir()
         agent = place / "shared.py"
-        agent.write_text(AGENT)
+        agent.write_text(source)
         environment = {"HOLDFAST_NODE_SECRET": secret, "XDG_DATA_HOME": str(own), "HOME": str(own)}
         super().__init__(own, str(agent), store=store, env=environment, cwd=place)
         self._options = ("--no-auth", "--grace", "0", "--node-url", self.base)
