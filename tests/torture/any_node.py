@@ -156,7 +156,8 @@ class Trial:
         for message in client.heard:
             if message.get("method") == "session/update":
                 params, update = message["params"], message["params"]["update"]
-                at = (params.get("_meta") or update.get("_meta") or {}).get("holdfast/at")
+                meta: dict[str, Any] = params.get("_meta") or update.get("_meta") or {}
+                at: str | None = meta.get("holdfast/at")
                 if at is not None and update["sessionUpdate"] == "agent_message_chunk":
                     epoch, turn, event = map(int, at.split("."))
                     text = update["content"]["text"]
