@@ -14,7 +14,11 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes relay three_nodes any_node rename_race served_load
 
-.PHONY: demo docs matrix test quick bench torture field field-check fmt lock clean tmux chromium
+PURE := model format jsonrpc surface view export editor_setup
+comma := ,
+space := $(subst ,, )
+
+.PHONY: demo docs matrix test quick coverage bench torture field field-check fmt lock clean tmux chromium
 
 demo: $(VENV)/.ready
 	@$(BIN)/holdfast demo
@@ -33,6 +37,14 @@ test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux ch
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/pytest -n 6 --dist worksteal
+	$(MAKE) --no-print-directory coverage
+
+# Branches of the pure packages that their own unit tests go through. (What processes and clients do is tested from outside.)
+coverage: $(VENV)/.ready
+	rm -rf build/coverage
+	$(BIN)/coverage run --source=$(subst $(space),$(comma),$(PURE:%=holdfast.%)) -m pytest -q -p no:xdist $(PURE:%=tests/unit/%)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --fail-under=77.5
 
 # The tests on every Python that is there, and with the lowest dependencies.
 matrix: $(VENV)/.ready

@@ -10,6 +10,7 @@ paths are given. A Python that is not there is said to be missing.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -28,15 +29,23 @@ def lowest() -> list[str]:
     return [re.sub(r">=", "==", requirement) for requirement in project["dependencies"]]
 
 
-def works(python: str) -> bool:
-    """Return whether a Python can be started: a shim may stand for none."""
-    return shutil.which(python) is not None and not subprocess.run([python, "-c", ""], capture_output=True).returncode
+def find(version: str) -> str | None:
+    """Return a Python that can be started, on the path or where pyenv and uv put them; a shim may stand for none."""
+    homes = [
+        Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions",
+        Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local" / "share" / "uv" / "python"),
+    ]
+    there = [str(python) for home in homes for python in sorted(home.glob(f"*{version}*/bin/python{version}"))]
+    for python in (f"python{version}", *reversed(there)):
+        if shutil.which(python) and not subprocess.run([python, "-c", ""], capture_output=True).returncode:
+            return python
+    return None
 
 
-def run(version: str, paths: list[str], *, low: bool) -> bool:
+def run(python: str, version: str, paths: list[str], *, low: bool) -> bool:
     """Set up an environment and run the tests in it; return whether all is well."""
     place = ROOT / "build" / "matrix" / f"{version}{'-lowest' if low else ''}"
-    subprocess.run([f"python{version}", "-m", "venv", str(place)], check=True)
+    subprocess.run([python, "-m", "venv", str(place)], check=True)
     pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
     subprocess.run([*pip, "--editable", ".", "--group", "dev", "--group", "peers"], check=True, cwd=ROOT)
@@ -61,10 +70,10 @@ def main() -> int:
     for version, low in runs:
         name = f"Python {version}{', lowest dependencies' if low else ''}"
         print(f"\n{name}", flush=True)
-        if not works(f"python{version}"):
+        if (python := find(version)) is None:
             results[name] = "not installed here"
             continue
-        results[name] = "well" if run(version, chosen.paths or list(TESTS), low=low) else "FAILED"
+        results[name] = "well" if run(python, version, chosen.paths or list(TESTS), low=low) else "FAILED"
     print("\n" + "\n".join(f"{name}: {result}" for name, result in results.items()))
     return 1 if "FAILED" in results.values() else 0
 

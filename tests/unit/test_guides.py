@@ -95,6 +95,13 @@ def anchors_of(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("page", [*DOCS.glob("**/*.md")], ids=lambda page: page.name)
+def test_what_a_page_includes_is_included(page: Path) -> None:
+    for line in page.read_text().splitlines():
+        if "--8" in line:  # a formatter takes it for Python where its block says so
+            assert re.fullmatch(r'--8<-- "\S+"', line), f"{page.name}: {line}"
+
+
 @pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *DOCS.glob("**/*.md")], ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target, anchor in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):

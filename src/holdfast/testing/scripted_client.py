@@ -46,6 +46,7 @@ async def connect_to(
     cwd: str | Path | None = None,
     store: str | Path = ":memory:",
     protocol: Literal["auto", 1, 2] = "auto",
+    mcp_servers: Sequence[dict[str, Any]] = (),
     **options: Any,
 ) -> AsyncGenerator[ScriptedClient]:
     """Connect to an agent of this process and open a session with it.
@@ -61,6 +62,8 @@ async def connect_to(
         cwd: the session's directory, by default an empty one that is removed afterwards.
         store: where sessions are kept, by default in memory. Two clients that share a file share the sessions.
         protocol: the version to speak.
+        mcp_servers: the MCP servers of the session, as the protocol has them:
+            ``{"name": "clock", "command": "python3", "args": ["clock.py"], "env": []}``.
         options: what else `holdfast.connect` takes: `files`, `terminals`, `on_request`…
 
     """
@@ -76,7 +79,7 @@ async def connect_to(
             **options,
         ) as client.connection:
             with _failures(client.failures):
-                await client.open_session(directory)
+                await client.open_session(directory, mcp_servers=mcp_servers)
                 yield client
         client.check_unused()
 
@@ -103,9 +106,17 @@ class ScriptedClient:
         self._known: set[tuple[str, str]] = set()
         self._unanswered: list[str] = []
 
-    async def open_session(self, cwd: str | Path | None = None) -> ClientSession:
-        """Open a new session and go on in that; `cwd` is by default that of the session before."""
-        self.session = await self.connection.new_session(cwd or self.session.cwd)
+    async def open_session(
+        self, cwd: str | Path | None = None, *, mcp_servers: Sequence[dict[str, Any]] = ()
+    ) -> ClientSession:
+        """Open a new session and go on in that.
+
+        Args:
+            cwd: its directory, by default that of the session before.
+            mcp_servers: the MCP servers that the client gives to it, as the protocol has them.
+
+        """
+        self.session = await self.connection.new_session(cwd or self.session.cwd, mcp_servers=mcp_servers)
         return self.session
 
     async def load(self, session_id: str) -> ClientSession:

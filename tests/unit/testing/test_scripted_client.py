@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.support.mcp import wire
 from tests.support.schemas import SDK, lacking
 
 from holdfast import Agent, Turn
@@ -200,3 +201,17 @@ async def test_messages_are_checked_by_the_official_schemas(protocol: Any) -> No
     lines = changed(client, "agent_message", lambda it: it["params"]["update"].update(content={"type": "text"}))
     with pytest.raises(AssertionError, match="that the schema refuses"):
         assert_valid_wire(cast("Any", lines), schemas=SDK / "schema")
+
+
+async def test_a_session_has_the_mcp_servers_that_the_test_gives() -> None:
+    asking = Agent("asking")
+
+    @asking.prompt
+    async def ask(turn: Turn) -> None:
+        result = await turn.call_tool("it", "echo", {"text": turn.text})
+        await turn.say(result.text)
+
+    async with connect_to(asking, mcp_servers=[wire()]) as client:
+        assert "hello" in (await client.say("hello")).text
+        await client.open_session(mcp_servers=[wire()])
+        assert "again" in (await client.say("again")).text
