@@ -98,7 +98,7 @@ class WebSocketClient(RemoteClient):
         while mark not in said:
             chunk = self.socket.recv(READ_BYTES)
             assert chunk, f"the server has hung up after {said[-200:]!r}"
-            said = said[-READ_BYTES:] + chunk if len(said) < READ_BYTES else said[-len(mark) :] + chunk
+            said = said[-4_096:] + chunk
         return said
 
     def close(self) -> None:

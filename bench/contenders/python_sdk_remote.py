@@ -46,6 +46,7 @@ class BenchAgent(Agent):
         else:
             for _ in range(int(count)):
                 await self.client.session_update(session_id, update())
+                await asyncio.sleep(0)
         return PromptResponse(stop_reason="end_turn")
 
 

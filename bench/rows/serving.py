@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from bench.model import Sample
     from bench.processes import Contender
 
-COUNT, SLICES = 4_096, 3
+COUNT, SLICES = 8_192, 3
+SLOW_COUNT = 1_024
+"""For a server that takes long for each update."""
+
 WATCHERS, WATCHED_COUNT = 100, 1_024
 IDLE = 200
 CONNECTIONS, STREAMING, STALLED, RATE, PACED = 1_000, 100, 10, 5, 20
@@ -58,6 +61,7 @@ def _cpu(process: ContenderProcess) -> float:
 def update(contender: Contender, *, over: str, mode: str = "direct") -> Sample:
     """Stream to one client, at once and one a tick, by turns."""
     taken: dict[str, list[float]] = {"burst": [], "tick": []}
+    count = SLOW_COUNT if contender.who == "python_sdk" else COUNT
     with _serving(contender, mode) as (server, port):
         path = "/agents/acp" if mode == "mounted" else "/acp"
         client = HttpClient(port) if over == "http" else WebSocketClient(port, path=path)
@@ -66,8 +70,8 @@ def update(contender: Contender, *, over: str, mode: str = "direct") -> Sample:
             for _ in range(SLICES):
                 for how, found in taken.items():
                     before = _cpu(server)
-                    client.take_turn(f"{how} {COUNT}")
-                    found.append((_cpu(server) - before) / COUNT * 1e6)
+                    client.take_turn(f"{how} {count}")
+                    found.append((_cpu(server) - before) / count * 1e6)
     return {how: statistics.median(found) for how, found in taken.items()}
 
 

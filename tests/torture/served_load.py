@@ -38,7 +38,7 @@ ACTORS = 6
 SAMPLE_SECONDS = 5.0
 ALLOWED_GROWTH = 1.10
 ALLOWED_BYTES = 8 << 20
-PROMPTS = ("hello there", "/stream 50", "/stream 400", "/tool", "/think", "/plan", "/help")
+PROMPTS = ("hello there", "/stream 20", "/stream 100", "/tool", "/think", "/plan", "/help")
 
 
 class Sample(NamedTuple):
@@ -131,7 +131,7 @@ class Load:
     async def _leave_in_the_middle(self, actor: int) -> None:
         client = await self._client(actor)
         session = await self._session(client, actor)
-        turn = client.begin_prompt(session, "/stream 2000")
+        turn = client.begin_prompt(session, "/stream 300")
         await asyncio.sleep(self._random.random() / 2)
         await client.transport.close(0.0)
         turn.cancel()
@@ -140,7 +140,7 @@ class Load:
         """Read a little of a long answer, and then nothing, for a while."""
         client = await self._client(actor)
         session = await self._session(client, actor)
-        turn = client.begin_prompt(session, "/stream 5000")
+        turn = client.begin_prompt(session, "/stream 600")
         client.transport.pause()
         await asyncio.sleep(self._random.random() * 3)
         await client.transport.close(0.0)
