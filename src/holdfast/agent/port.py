@@ -135,6 +135,8 @@ class AuthorSession:
     @property
     def options(self) -> tuple[Option, ...]:
         """The agent's options, and those of this session."""
+        if not self.own_options:
+            return tuple(self.agent.options)
         offered = {option.id: option for option in self.agent.options} | self.own_options
         return tuple(option for option in offered.values() if option is not None)
 

@@ -355,7 +355,8 @@ class LiveTurn:
         state = self.session.state
         state.interrupted = end.reason == "interrupted"
         state.model = self.session.model_name()
-        state.add_tokens(self.answer.get("usage"))
+        if "usage" in self.answer:
+            state.add_tokens(self.answer["usage"])
         if state.memory and not _is_json(state.memory):
             # It would stand in the way of everything else there is to store, now and later.
             state.memory = (await registry.store.get(self.session.id)).state.memory

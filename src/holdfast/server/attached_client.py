@@ -188,7 +188,7 @@ class AttachedClient:
             return
         telling = self._connection.positions
         before = None if self.attachment is None else self.attachment.showing
-        if before is None:
+        if before is None or (telling is None and self._watches_alone):
             if block := self.lowering.live(events):
                 self._peer.send_block(block)
         elif telling is None:
@@ -201,6 +201,10 @@ class AttachedClient:
             for number, event in enumerate(events, 1):
                 self._show_at(telling, before.after(number), self.lowering.live([event]))
         self._show_rest_later()
+
+    @property
+    def _watches_alone(self) -> bool:
+        return self.attachment is not None and len(self.attachment.session.attachments) == 1
 
     def _lines(self, events: Sequence[Event], before: Position, telling: InMeta | None = None) -> bytes:
         """Return the lines of events, with their positions where they are told; made once for all who get the same."""
