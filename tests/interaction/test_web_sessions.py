@@ -89,7 +89,7 @@ async def test_a_prompt_is_shown_answered_and_stored_for_good_in_every_tab(pages
         assert answer.status == 200
         for tab in (here, there):
             await tab.until("entries", lines=2)
-            assert tab.shown().count("Hello, page") == 2  # the prompt, and the demo's echo
+            assert tab.shown().count("<p>Hello, page</p>") == 2  # the prompt, and the demo's echo
     text = (await pages.get(f"/sessions/{session}")).text
     assert 'id="l0"' in text and 'id="l1"' in text
 
@@ -115,7 +115,7 @@ async def test_a_feed_that_was_cut_goes_on_with_nothing_missing(pages: Pages) ->
         await tab.until_shown("third")
         await tab.until("entries", lines=6)
         shown = tab.shown()
-    assert "first" not in shown and shown.count("second") == 2 and shown.count("third") == 2
+    assert "<p>first" not in shown and shown.count("<p>second") == 2 and shown.count("<p>third") == 2
 
 
 @on_pages

@@ -127,6 +127,9 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol", choices=("1", "2", "auto"), default="auto", help="protocol versions to speak (default: auto)"
     )
+    parser.add_argument(
+        "--remember", action="store_true", help="let `holdfast web` start this agent too, from now on (agents.toml)"
+    )
     _add_log_arguments(parser)
 
 

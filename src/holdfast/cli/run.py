@@ -40,6 +40,10 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
     use_models(arguments.agent, arguments.model, arguments.base_url, arguments.pass_env)
     with _nothing_printed():
         agent = load_agent(arguments.agent)
+    if arguments.remember:
+        from holdfast.cli.remember import agents_file, entry_of_file  # noqa: PLC0415  (once, by whoever wants it)
+
+        agents_file(arguments.store).put(agent.name, entry_of_file(arguments.agent))
     if arguments.login is not None:
         log_in_here(agent, arguments.login)
         sys.exit(0)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.cli.server_files import ServerFiles
     from holdfast.engine import AgentPort
     from holdfast.hosting import Hosting
+    from holdfast.proxy import Launch, ProxyPort
     from holdfast.server.audit import AuditLog
     from holdfast.server.host import Host, ProtocolChoice
     from holdfast.server.remote import RemoteServer, TokenFile, Workspaces
@@ -79,6 +80,7 @@ themselves. All limits can be put into a file: --config serve.toml.
 )
 @hosting_options
 @click.option("--web", "has_page", is_flag=True, help="Serve the web page too: everybody sees their own sessions.")
+@click.option("--remember", is_flag=True, help="Let `holdfast web` start this agent too, from now on (agents.toml).")
 @click.option("--store", metavar="FILE", help="Where sessions are kept, as for `holdfast run`.")
 @click.option(
     "--node-url",
@@ -220,11 +222,13 @@ def _pages(host: Host, options: Mapping[str, Any]) -> WebPages:
     async def library() -> SessionStore:
         return cast("SessionStore", (await host.engine()).store)
 
+    secret = None if host.node is None else host.node.secret
     if options["store"] == MEMORY:
-        return WebPages(library, OneAgent(host, LOCAL))
+        return WebPages(library, OneAgent(host, LOCAL), secret=secret)
     files = server_files(options["store"])
     shares = ShareLinks(files.shares)
-    return WebPages(library, OneAgent(host, LOCAL), directory=files.tokens.parent / "web", shares=shares)
+    directory = files.tokens.parent / "web"
+    return WebPages(library, OneAgent(host, LOCAL), directory=directory, shares=shares, secret=secret)
 
 
 @asynccontextmanager
@@ -236,10 +240,15 @@ async def _agent_port(
         from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
-        yield AuthorAgent(load_agent(agent or ""))
+        loaded = load_agent(agent or "")
+        if options["remember"]:
+            from holdfast.cli.remember import agents_file, entry_of_file  # noqa: PLC0415
+
+            agents_file(options["store"]).put(loaded.name, entry_of_file(agent or ""))
+        yield AuthorAgent(loaded)
         return
     from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
-    from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
+    from holdfast.proxy import Launch  # noqa: PLC0415
 
     launch = Launch(
         command,
@@ -248,8 +257,18 @@ async def _agent_port(
         on_stderr=show_stderr,
         hosting=hosted.hosting,
     )
-    async with ProxyPort(launch) as port:
+    async with _proxy(launch, options) as port:
         yield port
+
+
+def _proxy(launch: Launch, options: Mapping[str, Any]) -> ProxyPort:
+    if options["remember"]:
+        from holdfast.cli.remember import RememberingPort  # noqa: PLC0415
+
+        return RememberingPort(launch, options["store"])
+    from holdfast.proxy import ProxyPort  # noqa: PLC0415
+
+    return ProxyPort(launch)
 
 
 def _host(port: AgentPort, options: Mapping[str, Any]) -> Host:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -89,7 +88,7 @@ def page_server(place: str | None, port: int) -> RemoteServer:
     from holdfast.web.no_agent import NoAgent  # noqa: PLC0415
 
     files = server_files(place)
-    agents = AgentsOfFile(agents_file(place), lambda name, entry: start_agent(name, entry, place))
+    agents = AgentsOfFile(_agents_file(place), lambda name, entry: start_agent(name, entry, place))
     pages = WebPages(
         lambda: open_store(place), agents, directory=files.tokens.parent / "web", shares=ShareLinks(files.shares)
     )
@@ -143,14 +142,6 @@ def _greet(server: RemoteServer, port: int, *, opens: bool) -> None:
 # The agents that may be started
 
 
-def agents_file(place: str | None) -> AgentsFile:
-    """Return the file of agents that goes with a store."""
-    from holdfast.store.address import default_address, directory_beside  # noqa: PLC0415
-    from holdfast.web.agents_file import AgentsFile  # noqa: PLC0415
-
-    return AgentsFile(directory_beside(place or default_address()) / "agents.toml")
-
-
 @web.command("add", cls=AgentCommand)
 @click.argument("agent", metavar="[FILE | -- COMMAND…]", required=False)
 @click.option("--name", help="The name that its sessions belong to (default: what it calls itself).")
@@ -168,8 +159,8 @@ def add(ctx: click.Context, agent: str | None, name: str | None) -> None:
     command = command_behind(ctx, agent)
     if command is None and agent is None:
         raise click.UsageError("add which agent? Name a file, or a command behind `--`")
-    named, entry = remembered(agent, command, name)
-    file = agents_file(ctx.obj)
+    named, entry = _named(agent, command, name)
+    file = _agents_file(ctx.obj)
     changed = file.put(named, entry)
     click.echo(f"The page may start {named}{'' if changed else ' already'}. It is in {file.path}.")
 
@@ -179,7 +170,7 @@ def add(ctx: click.Context, agent: str | None, name: str | None) -> None:
 @click.pass_context
 def remove(ctx: click.Context, name: str) -> int:
     """Let the page start an agent no more; its sessions stay, to read."""
-    if agents_file(ctx.obj).remove(name):
+    if _agents_file(ctx.obj).remove(name):
         return 0
     click.echo(f"There is no agent {name!r}; `holdfast web agents` lists them.", err=True)
     return 1
@@ -189,33 +180,29 @@ def remove(ctx: click.Context, name: str) -> int:
 @click.pass_context
 def agents(ctx: click.Context) -> None:
     """List the agents that the page may start."""
-    entries = agents_file(ctx.obj).entries()
+    entries = _agents_file(ctx.obj).entries()
     for name, entry in sorted(entries.items()):
         click.echo(f"{name}\t{entry.run or ' '.join(entry.command)}")
     if not entries:
         click.echo("None yet; `holdfast web add --help` says how to add one.", err=True)
 
 
-def remembered(agent: str | None, command: tuple[str, ...] | None, name: str | None) -> tuple[str, AgentEntry]:
-    """Return the name and the entry of an agent that a command line names; its paths hold wherever they are used."""
-    from holdfast.web.agents_file import AgentEntry  # noqa: PLC0415
+def _agents_file(place: str | None) -> AgentsFile:
+    from holdfast.cli.remember import agents_file  # noqa: PLC0415
+
+    return agents_file(place)
+
+
+def _named(agent: str | None, command: tuple[str, ...] | None, name: str | None) -> tuple[str, AgentEntry]:
+    """Return the name and the entry of an agent that a command line names."""
+    from holdfast.cli.remember import entry_of_command, entry_of_file  # noqa: PLC0415
 
     if command is None:
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
-        loaded = load_agent(agent or "")
-        return loaded.name, AgentEntry(run=_absolute_agent(agent or ""))
-    absolute = (_absolute_program(command[0]), *command[1:])
-    return name or asyncio.run(_name_of(absolute)), AgentEntry(command=absolute)
-
-
-def _absolute_agent(agent: str) -> str:
-    file, separator, name = agent.partition(":") if not Path(agent).is_file() else (agent, "", "")
-    return f"{Path(file).absolute()}{separator}{name}" if Path(file).is_file() else agent
-
-
-def _absolute_program(program: str) -> str:
-    return str(Path(program).absolute()) if "/" in program else program
+        return load_agent(agent or "").name, entry_of_file(agent or "")
+    entry = entry_of_command(command)
+    return name or asyncio.run(_name_of(entry.command)), entry
 
 
 async def _name_of(command: tuple[str, ...]) -> str:

@@ -49,11 +49,19 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
     gc.enable()
 
     async def serve() -> None:
-        async with ProxyPort(launch) as port:
+        async with _port(launch, arguments) as port:
             host = Host(port, store=arguments.store, protocol=arguments.protocol, in_chain=not command)
             await serve_stdio(host, on_frame=on_frame)
 
     run_to_the_end(serve())
+
+
+def _port(launch: Launch, arguments: argparse.Namespace) -> ProxyPort:
+    if not arguments.remember or not launch.command:
+        return ProxyPort(launch)
+    from holdfast.cli.remember import RememberingPort  # noqa: PLC0415  (once, by whoever wants it)
+
+    return RememberingPort(launch, arguments.store)
 
 
 def _record(file: str | None) -> WireRecord | None:

@@ -40,9 +40,10 @@ is behind them; so a feed that was cut goes on with nothing missing, and what co
   place of the one with its key; what is provisional goes.
 - ``{"type": "live", "entries": [[key, html], …], "removed": [key, …]}``: entries as they are now, whole; a new one
   comes last.
-- ``{"type": "state", "state": "idle" | "running" | "requires_action" | "closed", "title", "program", "waiting", "html":
-  {id: html}}``: what the session does and where, the prompts in line, and the parts of the page around the
-  conversation that have changed, by their ids.
+- ``{"type": "state", "state", "title", "program", "waiting", "html": {id: html}}``: what the session does and where,
+  the prompts in line, and the parts of the page around the conversation that have changed, by their ids. The state
+  is ``idle``, ``running`` or ``requires_action``, and where no program has it open ``closed``, or ``interrupted``:
+  its last turn was broken off.
 - ``{"type": "commands", "commands": [{"name", "description"}, …]}``
 - ``{"type": "question", "id", "html"}`` and ``{"type": "answered", "id"}``: a question that waits; and no more.
 - ``{"type": "notice", "text", "severity"}``: to be shown for a moment.

@@ -10,11 +10,12 @@ import msgspec
 
 from holdfast.engine.relay.messages import Status
 from holdfast.errors import HoldfastError
-from holdfast.neighbours import PeerNeighbours, is_available
+from holdfast.neighbours import PeerNeighbours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from holdfast.neighbours import NodeSecret
     from holdfast.store import Library
     from holdfast.web.agents import PageAgents
 
@@ -38,10 +39,11 @@ class Doing(NamedTuple):
 class Activity:
     """Looks what sessions do, as long as anybody wants to know."""
 
-    def __init__(self, library: Library, agents: PageAgents) -> None:
+    def __init__(self, library: Library, agents: PageAgents, secret: NodeSecret | None) -> None:
+        """Ask the processes on a store; other machines let in whoever knows the `secret` of the nodes."""
         self._library = library
         self._agents = agents
-        self._neighbours = PeerNeighbours()
+        self._neighbours = PeerNeighbours(secret=secret)
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._watchers = 0
@@ -106,7 +108,7 @@ class Activity:
         return {None, *(engine.store.address for engine in engines if engine is not None)}
 
     async def _ask(self, address: str | None) -> list[Status]:
-        if address is None or not is_available() or not address.startswith(("unix:", "tcp:")):
+        if address is None:
             return []
         try:
             return msgspec.json.decode(await self._neighbours.ask(address, "status", None), type=list[Status])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.model import SessionInfo
+    from holdfast.neighbours import NodeSecret
     from holdfast.sharing import ShareLinks
     from holdfast.store import Record, SessionStore
     from holdfast.web.agents import PageAgents
@@ -55,15 +57,18 @@ class WebPages:
         *,
         directory: Path | None = None,
         shares: ShareLinks | None = None,
+        secret: NodeSecret | None = None,
     ) -> None:
         """Show the sessions of a store, which `library` returns once it is open.
 
-        In `directory` is kept what a principal has read, in `shares` the links with which others read sessions.
+        In `directory` is kept what a principal has read, in `shares` the links with which others read sessions. With
+        the `secret` of the nodes, sessions that are open on other machines are followed there.
         """
         self._library = library
         self._agents = agents
         self._directory = directory
         self._shares = shares
+        self._secret = secret
         self._desk: Desk | None = None
         self._parts: dict[str, Callable[[SessionInfo, PageRequest], Awaitable[Answer]]] = {
             "": self._session,
@@ -79,7 +84,7 @@ class WebPages:
         if self._desk is None:
             library = await self._library()
             if self._desk is None:
-                self._desk = Desk(library, self._agents, self._directory, self._shares)
+                self._desk = Desk(library, self._agents, self._directory, self._shares, self._secret)
         return self._desk
 
     @property
@@ -177,7 +182,7 @@ class WebPages:
             limit=library_page.ROWS,
         )
         shown = [info for info in page.sessions if info.id not in desk.deletions]
-        listed = [await desk.listed(info) for info in shown]
+        listed = await asyncio.gather(*map(desk.listed, shown))
         if not listed and "cursor" not in request.query:
             return element("li", _no_sessions(filters)), []
         rows = library_page.session_rows(listed, filters, page.cursor)

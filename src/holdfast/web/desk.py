@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.engine import Engine
     from holdfast.model import SessionInfo
+    from holdfast.neighbours import NodeSecret
     from holdfast.sharing import ShareLinks
     from holdfast.store import SessionStore
     from holdfast.web.agents import PageAgent, PageAgents
@@ -31,15 +32,24 @@ class Desk:
     """The page's work, apart from how it is asked for."""
 
     def __init__(
-        self, library: SessionStore, agents: PageAgents, directory: Path | None, shares: ShareLinks | None = None
+        self,
+        library: SessionStore,
+        agents: PageAgents,
+        directory: Path | None,
+        shares: ShareLinks | None = None,
+        secret: NodeSecret | None = None,
     ) -> None:
-        """Use an open store. In `directory` is kept what a principal has read, in `shares` are links for others."""
+        """Use an open store. In `directory` is kept what a principal has read, in `shares` are links for others.
+
+        `secret` is that of the nodes.
+        """
         self.library = library
         self.agents = agents
-        self.activity: Activity = Activity(library, agents)
+        self.activity: Activity = Activity(library, agents, secret)
         self.deletions: Deletions = Deletions(self._delete)
         self.marks: ReadMarks = ReadMarks(directory)
         self.shares = shares
+        self._secret = secret
         self._watched: dict[str, WatchedSession] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -87,7 +97,7 @@ class Desk:
         """Let a tab follow a session."""
         watched = self._watched.get(info.id)
         if watched is None:
-            watched = WatchedSession(info, self.library, self.activity, lambda: self._agent_now(info))
+            watched = WatchedSession(info, self.library, self.activity, lambda: self._agent_now(info), self._secret)
             self._watched[info.id] = watched
         watched.listen(listener)
         return watched

@@ -6,6 +6,7 @@ A long history is read once, and only the lines that may matter are decoded.
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from holdfast.store import Library, Record
 
 MOST = 2_000
-"""So many places are found at most."""
+"""So many places with words are found at most…"""
+
+MOST_PROMPTS = 10_000
+"""…and so many prompts are listed: of more, the last."""
 
 EXCERPT = 140
 
@@ -40,17 +44,15 @@ class Place(NamedTuple):
 
 async def prompts_of(library: Library, record: Record) -> list[Place]:
     """Return the prompts of a session, in order."""
-    found: list[Place] = []
+    found: deque[Place] = deque(maxlen=MOST_PROMPTS)
     last = ""
     async for number, line in _numbered(library, record):
         if any(mark in line for mark in _PROMPT):
             event = event_in(line)
             if RULES.get(event.kind, OPAQUE).entity == "user_message" and event.key != last:
                 last = event.key
-                found.append(Place(number, "user", safe_line(_text_of(event))[:EXCERPT]))
-                if len(found) == MOST:
-                    break
-    return found
+                found.append(Place(number, "user", safe_line(_text_of(event)[: 4 * EXCERPT])[:EXCERPT]))
+    return list(found)
 
 
 async def find_words(library: Library, record: Record, words: str) -> list[Place]:

@@ -11,20 +11,20 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.engine.relay.follower import FollowedSession
 from holdfast.errors import HoldfastError, MethodNotFound, SessionNotFound
-from holdfast.model import Permission, Scope, checked_prompt, is_object, new_id
+from holdfast.model import Permission, checked_prompt, is_object, new_id
 from holdfast.model.kinds import OPAQUE, RULES, Fold
-from holdfast.neighbours import PeerNeighbours
 from holdfast.server.repeats import REQUEST
 from holdfast.web.agents import PAGE_CLIENT
 from holdfast.web.history_pages import PAGE_LINES, PlacedEntry, Placing, ended_snapshot, live_events, read_lines
+from holdfast.web.session_opening import SessionOpening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from holdfast.engine import OpenAttachment, OpenSession, OpenTurn
     from holdfast.model import Answer, ClientInfo, Entry, Event, Question, SessionInfo, Update
+    from holdfast.neighbours import NodeSecret
     from holdfast.store import SessionStore
     from holdfast.web.activity import Activity
     from holdfast.web.agents import PageAgent
@@ -38,7 +38,8 @@ QUIET_SECONDS = 1.0
 LINGER_SECONDS = 20.0
 """So long after its last tab is gone a session is still followed: a page that is loaded anew finds all as it was."""
 
-RETRY_SECONDS = 1.0
+RETRY_SECONDS = 15.0
+"""A program that has the session open and does not answer is asked again after so long."""
 
 MOST_ENTRIES = 5_000
 """With more entries in memory than this, those that are stored for good are forgotten."""
@@ -65,7 +66,12 @@ class WatchedSession:
     backlog = 0  # feeds send the newest state only, so that nothing piles up
 
     def __init__(
-        self, info: SessionInfo, library: SessionStore, activity: Activity, agent: Callable[[], PageAgent | None]
+        self,
+        info: SessionInfo,
+        library: SessionStore,
+        activity: Activity,
+        agent: Callable[[], PageAgent | None],
+        secret: NodeSecret | None,
     ) -> None:
         """Prepare to watch. `agent` returns the agent that may be talked to in it, None where it is only read."""
         self.session_id = info.id
@@ -77,7 +83,7 @@ class WatchedSession:
         self.lines = 0
         """So many lines of its history are stored for good."""
         self.state = "closed"
-        """``idle``, ``running``, ``requires_action``; ``closed`` where no program has it open."""
+        """``idle``, ``running``, ``requires_action``; where no program has it open ``closed``, or ``interrupted``."""
         self.program = ""
         """What people call the program that has it open, where that is another one."""
         self.gone = ""
@@ -91,12 +97,11 @@ class WatchedSession:
         self._agent = agent
         self._library = library
         self._activity = activity
-        self._neighbours = PeerNeighbours()
+        self._opening = SessionOpening(info, activity, agent, secret, start=self.start, on_lost=self._turn)
         self._placing = Placing(0)
         self._listeners: set[Listener] = set()
         self._attachment: OpenAttachment | None = None
         self._wants_to_talk = False
-        self._is_guest = False
         self.ready: asyncio.Event = asyncio.Event()
         """Whether it is known how the session is."""
         self._turned = asyncio.Event()  # something has changed about where the session is
@@ -156,7 +161,7 @@ class WatchedSession:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._neighbours.close()
+        await self._opening.close()
 
     # Talking
 
@@ -164,7 +169,7 @@ class WatchedSession:
         """Open the session with its agent, which may start it; return it. Raise what the engine refuses with."""
         self._wants_to_talk = True
         self._refusal = None
-        if self.session is None or self._is_guest or not self.session.is_live:
+        if self.session is None or self._opening.is_guest or not self.session.is_live:
             self._opened.clear()
             self._turn()
         await self._opened.wait()
@@ -238,6 +243,7 @@ class WatchedSession:
                 except (HoldfastError, OSError) as e:
                     log.info("Session %s cannot be followed: %s", self.session_id, e)
                     self._refuse(e if isinstance(e, HoldfastError) else HoldfastError(str(e)))
+                    await self._show_stored()
                     is_open = False
                 await (self._stay() if is_open else self._wait())
         finally:
@@ -259,41 +265,13 @@ class WatchedSession:
         """Attach to the session where it is open, or where it is to be opened; return whether it is."""
         self._detach()
         record = await self._library.get(self.session_id)
-        agent = self._agent()
-        doing = self._activity.doing.get(self.session_id)
-        if agent is not None and (self._wants_to_talk or self._is_here(agent)):
-            session = await self._open(agent)
-        elif doing is not None and doing.address is not None:
-            session = await self._open_as_guest(doing.address)
-        else:
+        session = await self._opening.open(self, to_talk=self._wants_to_talk)
+        if session is None:
             await self._show_stored()
             return False
+        self.program = self._opening.program
         await self._seed(record.lines, session)
         return True
-
-    def _is_here(self, agent: PageAgent) -> bool:
-        engine = agent.host.opened
-        if engine is None:
-            return False
-        with suppress(SessionNotFound):
-            engine.get(self.session_id, Scope(self.principal, agent.name))
-            return True
-        return False
-
-    async def _open(self, agent: PageAgent) -> OpenSession:
-        engine = await agent.host.engine()
-        self._is_guest = False
-        return await engine.open(self.session_id, self, scope=Scope(self.principal, agent.name))
-
-    async def _open_as_guest(self, address: str) -> OpenSession:
-        self._is_guest = True
-        session = FollowedSession(
-            self.session_id, Scope(self.principal), self,
-            neighbours=self._neighbours, on_lost=self._on_lost, start=self.start, is_guest=True,
-        )  # fmt: skip
-        await session.open(address)
-        self.program = session.owner
-        return session
 
     async def _seed(self, lines: int, session: OpenSession) -> None:
         """Begin with the end of what is stored and with what is not yet; then follow."""
@@ -313,7 +291,7 @@ class WatchedSession:
         self.state = session.activity
         self._say_anew()
         attachment.follow()
-        if not self._is_guest:
+        if not self._opening.is_guest:
             self._opened.set()
 
     async def _show_stored(self) -> None:
@@ -323,7 +301,8 @@ class WatchedSession:
         await self._place_stored(snapshot.record.lines)
         if snapshot.unsealed is not None:
             self._take(live_events(snapshot.unsealed.lines))
-        self.state, self.session, self.program = "closed", None, ""
+        is_broken = snapshot.unsealed is not None and snapshot.unsealed.running_in is None
+        self.state, self.session, self.program = "interrupted" if is_broken else "closed", None, ""
         self.title, self.latest = snapshot.record.info.title, dict(snapshot.record.state.latest)
         self._say_anew()
 
@@ -372,24 +351,20 @@ class WatchedSession:
     async def _wait(self) -> None:
         """Wait until a program opens the session, or the user wants to talk."""
         doing = self._activity.doing.get(self.session_id)
-        while not self._turned.is_set():
+        while not self._turned.is_set() and self._activity.doing.get(self.session_id) == doing:
             waits = {self.start(self._activity.changed()), self.start(_wait_for(self._turned))}
             try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=30 * RETRY_SECONDS)
+                done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=RETRY_SECONDS)
             finally:
                 for wait in waits:
                     wait.cancel()
-            now = self._activity.doing.get(self.session_id)
-            if now != doing:
-                return
+            if not done and doing is not None:
+                return  # whoever has it open did not answer; perhaps now
 
     def _detach(self) -> None:
         attachment, self._attachment, self.session = self._attachment, None, None
         if attachment is not None:
             attachment.session.detach(attachment)
-
-    async def _on_lost(self, _: FollowedSession, __: str) -> None:
-        self._turn()
 
     # What is shown (`SessionClient`)
 
@@ -451,6 +426,7 @@ class WatchedSession:
     def dropped(self, reason: str) -> None:
         """Look where the session is now, and say why it was left."""
         self._attachment = None
+        self._wants_to_talk = False
         self.notify_listeners("warning", reason)
         self._turn()
 

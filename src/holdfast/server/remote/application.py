@@ -32,7 +32,7 @@ from holdfast.server.remote.kept_connections import KeptConnections
 from holdfast.server.remote.limits import Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
 from holdfast.server.remote.node_entrance import NodeEntrance
-from holdfast.server.remote.requests import Refusal, read_body, refuse, request_from, respond
+from holdfast.server.remote.requests import Refusal, is_page_wanted, read_body, refuse, request_from, respond
 from holdfast.server.remote.sign_in import COOKIE, SignIn
 from holdfast.server.remote.workspaces import Workspaces
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
@@ -149,7 +149,7 @@ class RemoteServer:
             request = request_from(scope)
             await self._answer(request, scope, receive, status)
         except Refusal as e:
-            await refuse(status, e, websocket=websocket)
+            await refuse(status, e, websocket=websocket, as_page=is_page_wanted(scope))
         finally:
             self.metrics.requests["WEBSOCKET" if websocket else scope["method"][:10], status.code] += 1
 

@@ -88,11 +88,32 @@ async def respond(
     await send({"type": f"{kind}.body", "body": body})
 
 
-async def refuse(send: Send, refusal: Refusal, *, websocket: bool = False) -> None:
-    """Answer with what a refusal says."""
-    body = msgspec.json.encode({"error": refusal.message})
-    headers = [("content-type", "application/json"), ("cache-control", "no-store"), *refusal.headers.items()]
+async def refuse(send: Send, refusal: Refusal, *, websocket: bool = False, as_page: bool = False) -> None:
+    """Answer with what a refusal says: as JSON, or as a page for whoever sits before a browser."""
+    body = _page(refusal).encode() if as_page else msgspec.json.encode({"error": refusal.message})
+    kind = "text/html; charset=utf-8" if as_page else "application/json"
+    headers = [("content-type", kind), ("cache-control", "no-store"), *refusal.headers.items()]
+    if as_page:
+        headers.append(("content-security-policy", "default-src 'none'; frame-ancestors 'none'"))
     await respond(send, refusal.status, body, headers, websocket=websocket)
+
+
+def is_page_wanted(scope: Scope) -> bool:
+    """Return whether a browser asks for a page to show."""
+    accepts = (value for name, value in scope["headers"] if name == b"accept")
+    return scope["type"] == "http" and scope["method"] == "GET" and any(b"text/html" in value for value in accepts)
+
+
+def _page(refusal: Refusal) -> str:
+    from html import escape  # noqa: PLC0415  (few are refused)
+
+    how = "Open the link that Holdfast shows in the terminal: it signs in this browser, once."
+    said = how if refusal.status == 401 else f"{refusal.message}."
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<meta name="color-scheme" content="light dark"><title>Holdfast</title><h1>Holdfast</h1>'
+        f"<p>{escape(said)}</p></html>\n"
+    )
 
 
 async def read_body(receive: Receive, limit: int, patience: float) -> bytes:

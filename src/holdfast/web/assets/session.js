@@ -10,7 +10,11 @@ import { noteWaiting } from "./notify.js";
 import { Questions } from "./questions.js";
 import { Feed, post } from "./server.js";
 
-const STATES = /** @type {Record<string, string>} */ ({ running: "working", requires_action: "waits for you" });
+const STATES = /** @type {Record<string, string>} */ ({
+  running: "working",
+  requires_action: "waits for you",
+  interrupted: "was broken off",
+});
 
 /** The page of a session. */
 class SessionPage {
@@ -23,7 +27,10 @@ class SessionPage {
     this.index = new Index(this.id, this.entries);
     this.composer = document.getElementById("composer") ? new Composer(this.id, this.entries) : null;
     this.state = "";
+    this.program = "";
     this.connected = true;
+    this.seeing = 0;
+    document.addEventListener("visibilitychange", () => this.seen());
     byId("latest").addEventListener("click", () => this.toLatest().catch(sayError));
     byId("session-menu").addEventListener("click", () => this.openMenu());
     host.addEventListener("click", (event) => this.clicked(event));
@@ -55,6 +62,8 @@ class SessionPage {
     switch (message.type) {
       case "entries":
         this.entries.settle(message.html, message.lines);
+        this.index.outdated = true;
+        this.seen();
         break;
       case "live":
         this.entries.live(message.entries, message.removed);
@@ -88,8 +97,8 @@ class SessionPage {
 
   /** @param {any} message */
   takeState(message) {
-    const before = this.state;
     this.state = message.state;
+    this.program = message.program;
     this.host.dataset.state = message.state;
     if (message.title !== null) this.rename(message.title);
     for (const [name, html] of Object.entries(message.html)) {
@@ -102,12 +111,14 @@ class SessionPage {
     this.composer?.takeState(message.state, message.waiting);
     this.tellState();
     noteWaiting(this.id, byId("title").textContent ?? "", message.state === "requires_action").catch(sayError);
-    if (before === "running" && message.state === "idle") this.ended();
   }
 
-  ended() {
-    if (!document.hidden) post(`/sessions/${this.id}/seen`).catch(() => {});
-    this.index.outdated = true;
+  /** Say that the user sees the session as it is now, unless nobody looks. */
+  seen() {
+    clearTimeout(this.seeing);
+    this.seeing = setTimeout(() => {
+      if (!document.hidden) post(`/sessions/${this.id}/seen`).catch(() => {});
+    }, 500);
   }
 
   /** @param {string} title */
@@ -124,7 +135,8 @@ class SessionPage {
   }
 
   tellState() {
-    const words = this.connected ? STATES[this.state] ?? "" : "connecting…";
+    const doing = STATES[this.state] ?? (this.program ? "open" : "");
+    const words = this.connected ? `${doing}${this.program ? ` in ${this.program}` : ""}` : "connecting…";
     const place = byId("state");
     place.dataset.state = this.connected ? this.state : "offline";
     if (place.textContent !== words) place.textContent = words;
