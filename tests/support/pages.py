@@ -198,8 +198,8 @@ async def opened_pages(agent: Agent = demo, *, access: Access | None = None) -> 
     """Serve the page of an agent, in memory."""
     host = Host(AuthorAgent(agent), store=":memory:", limits=EngineLimits(keep_events=EventWindow()))
     store = cast("SessionStore", (await host.engine()).store)
-    agents = OneAgent(host, LOCAL)
-    await agents.ready()
+    agents = OneAgent(host)
+    await agents.ready(LOCAL)
 
     async def library() -> SessionStore:
         return store

@@ -214,7 +214,6 @@ def _remote_server(host: Host, options: Mapping[str, Any], port: int, hosted: _H
 
 def _pages(host: Host, options: Mapping[str, Any]) -> WebPages:
     """Return the web page of a server: it talks to the agent that is served, and to no other."""
-    from holdfast.model import LOCAL  # noqa: PLC0415
     from holdfast.sharing import ShareLinks  # noqa: PLC0415
     from holdfast.store.address import MEMORY  # noqa: PLC0415
     from holdfast.web import OneAgent, WebPages  # noqa: PLC0415
@@ -224,11 +223,11 @@ def _pages(host: Host, options: Mapping[str, Any]) -> WebPages:
 
     secret = None if host.node is None else host.node.secret
     if options["store"] == MEMORY:
-        return WebPages(library, OneAgent(host, LOCAL), secret=secret)
+        return WebPages(library, OneAgent(host), secret=secret)
     files = server_files(options["store"])
     shares = ShareLinks(files.shares)
     directory = files.tokens.parent / "web"
-    return WebPages(library, OneAgent(host, LOCAL), directory=directory, shares=shares, secret=secret)
+    return WebPages(library, OneAgent(host), directory=directory, shares=shares, secret=secret)
 
 
 @asynccontextmanager

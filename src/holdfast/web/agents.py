@@ -72,6 +72,10 @@ class PageAgents(Protocol):
         """Return them by the names their sessions belong to."""
         ...
 
+    def visited_by(self, principal: str) -> None:
+        """Note that somebody uses the page, on whose behalf an agent can be asked what it is called."""
+        ...
+
     async def close(self) -> None:
         """End what was started."""
         ...
@@ -80,27 +84,30 @@ class PageAgents(Protocol):
 class OneAgent:
     """The agent of a server: its page talks to that one alone."""
 
-    def __init__(self, host: Host, principal: str) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._principal = principal
         self._agents: dict[str, PageAgent] = {}
         self._naming: asyncio.Task[None] | None = None
 
     def known(self) -> Mapping[str, PageAgent]:
         """Return the agent, once it has said what it is called: until then nothing waits for it."""
-        if not self._agents and self._naming is None:
-            self._naming = asyncio.get_running_loop().create_task(self._name(), name="ask an agent for its name")
         return self._agents
 
-    async def ready(self) -> None:
+    def visited_by(self, principal: str) -> None:
+        """Ask the agent what it is called, on behalf of whoever comes first: it may be started for that."""
+        if not self._agents and self._naming is None:
+            name = self._name(principal)
+            self._naming = asyncio.get_running_loop().create_task(name, name="ask an agent for its name")
+
+    async def ready(self, principal: str) -> None:
         """Wait until the agent has said what it is called, or has failed to."""
-        self.known()
+        self.visited_by(principal)
         if self._naming is not None:
             await asyncio.wait({self._naming})
 
-    async def _name(self) -> None:
+    async def _name(self, principal: str) -> None:
         try:
-            description = await self._host.port.describe(Visitor(self._principal))
+            description = await self._host.port.describe(Visitor(principal))
         except HoldfastError as e:
             log.warning("The page cannot talk to the agent: %s", e)
             self._naming = None  # the next page asks again

@@ -130,6 +130,9 @@ class AgentsOfFile:
                 self._made[name] = (entry, self._make(name, entry))
         return {name: self._made[name][1] for name in entries}
 
+    def visited_by(self, principal: str) -> None:
+        """Do nothing: the file says what the agents are called."""
+
     async def close(self) -> None:
         """End what was started."""
         for agent in [*self._replaced, *(agent for _, agent in self._made.values())]:

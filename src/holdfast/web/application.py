@@ -104,6 +104,7 @@ class WebPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or feed a tab."""
         request = page_request(scope)
+        self._agents.visited_by(request.principal)
         if scope["type"] == "websocket":
             await self._feed(request, receive, send)
             return
