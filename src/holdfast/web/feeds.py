@@ -127,9 +127,10 @@ class SessionFeed:
     async def _stored(self) -> list[dict[str, Any]]:
         """Return the entries that are stored for good and that the tab does not have as such."""
         lines = self._watched.lines
-        if lines < self._lines or lines - self._lines > MOST_LINES:
+        if lines - self._lines > MOST_LINES:
             self._lines = lines
             return [{"type": "reset"}]
+        self._lines = min(self._lines, lines)  # a page that was made just now may know of more than was looked up here
         messages: list[dict[str, Any]] = []
         while self._lines < lines:
             end = min(lines, self._lines + CHUNK_LINES)
