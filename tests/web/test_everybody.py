@@ -129,9 +129,8 @@ def test_nothing_that_was_said_runs_in_the_page(browser: Browser, tmp_path: Path
         assert page.noted(*BAD) == []
         foreign = [each.text for each in page.noted("request") if not each.text.startswith((web.base, "data:image/"))]
         assert foreign == []
-        assert page.run(
-            "(() => { try { document.body.innerHTML = '<b>'; return 'done' } catch (e) { return e.name } })()"
-        )
+        write = "(() => { try { document.body.innerHTML = '<b>'; return 'done' } catch (e) { return e.name } })()"
+        assert page.run(write) == "TypeError", "no script makes markup of a text"
 
 
 async def hostile_sessions(place: Path) -> list[str]:
