@@ -171,14 +171,13 @@ class OpenLog:
         ]
         if self._passed is not None and (self._passed or len(bodies) != len(events)):
             bodies = self._with_passed(events, self._passed)
-        kept = None
-        if bodies:
-            bodies.append(b"")
-            try:
-                kept = self._log.append(b"\n".join(bodies))
-            except StoreError as e:
-                self._fail(e, events)
-                return
+        bodies.append(b"")
+        try:
+            # Where nothing of them is stored the log is asked all the same: who lost the session shows no more (P4).
+            kept = self._log.append(b"\n".join(bodies))
+        except StoreError as e:
+            self._fail(e, events)
+            return
         self._follow(kept, events)
 
     def _with_passed(self, events: list[Event], passed: int) -> list[bytes]:

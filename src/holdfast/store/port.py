@@ -179,7 +179,7 @@ class TurnLog(Protocol):
     """The events of a turn, or of the time between two turns, until they are sealed."""
 
     def append(self, lines: bytes) -> Awaitable[None] | None:
-        """Keep encoded events, a newline after each. Called from the event loop.
+        """Keep encoded events, a newline after each. Called from the event loop; with none, to ask whether it could.
 
         Return None where they are kept already, or something that completes when they are. Raise `StoreError` where
         they cannot be kept: nothing of them is then. What is appended later is never kept earlier.

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.engine.log import OpenLog
-from holdfast.model import text_event
+from holdfast.errors import StoreError
+from holdfast.model import Event, event_from, text_event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from holdfast.model import Event
 
 
 class LaterLog:
@@ -50,3 +49,21 @@ async def test_what_is_said_at_the_moment_when_all_before_it_was_kept_is_waited_
     later.flights[1].set_result(None)
     await asyncio.wait_for(waiting, 30)
     assert shown == ["first", "second"]
+
+
+class TakenLog:
+    """Belongs to another process by now."""
+
+    def append(self, lines: bytes) -> None:
+        raise StoreError("Another process has taken the session over")
+
+    async def sync(self) -> None: ...
+
+
+@pytest.mark.requirement("P4")
+async def test_who_has_lost_the_session_does_not_even_show_what_would_not_be_stored() -> None:
+    shown, failed = list[Event](), list[str]()
+    log = OpenLog(TakenLog(), shown.extend, lambda: failed.append("failed"), whole=True)
+    log.append(event_from({"sessionUpdate": "notice", "severity": "info", "title": "Still here"}))
+    await log.shown()
+    assert not shown and failed == ["failed"] and log.failure is not None

@@ -125,6 +125,8 @@ class TurnFile:
         with self._access:
             if self.turn is None:
                 raise StoreError(f"{UNWRITABLE}: it is closed")
+            if not lines and self._is_in_place():
+                return
             record = encode_record(self.turn, lines)
             try:
                 if self._is_torn:
