@@ -174,7 +174,7 @@ class MessageReader:
     """Reads one conversation frame by frame and says what is wrong with the frames of one side, `judged`."""
 
     def __init__(self, schemas: Schemas | None, version: int, judged: Side) -> None:
-        self.version = version
+        self.version: int = version
         self._schemas = schemas
         self._judged: Side = judged
         self._asked: dict[tuple[Side, str], _Asked] = {}

@@ -28,7 +28,7 @@ class Access:
         `starts_programs` says whether MCP servers that are programs are started when a client names them.
         """
         self._allowed = None if directories is None else _allowed(directories)
-        self.starts_programs = starts_programs
+        self.starts_programs: bool = starts_programs
 
     @property
     def directories(self) -> tuple[str, ...] | None:

@@ -35,9 +35,9 @@ class SessionOpening:
         on_lost: Callable[[], None],
     ) -> None:
         """Prepare to open; `on_lost` is called when the program that had the session has left."""
-        self.is_guest = False
+        self.is_guest: bool = False
         """Whether it was opened to look, in another program."""
-        self.program = ""
+        self.program: str = ""
         """What people call that program."""
         self._id = info.id
         self._principal = info.principal

@@ -74,19 +74,19 @@ class WatchedSession:
         secret: NodeSecret | None,
     ) -> None:
         """Prepare to watch. `agent` returns the agent that may be talked to in it, None where it is only read."""
-        self.session_id = info.id
-        self.about = info
+        self.session_id: str = info.id
+        self.about: SessionInfo = info
         """What the store says of it."""
-        self.principal = info.principal
+        self.principal: str = info.principal
         self.roots: tuple[str, ...] = (info.cwd, *info.additional)
         self.elicitation: frozenset[str] = frozenset({"form", "url"})
-        self.lines = 0
+        self.lines: int = 0
         """So many lines of its history are stored for good."""
-        self.state = "closed"
+        self.state: str = "closed"
         """``idle``, ``running``, ``requires_action``; where no program has it open ``closed``, or ``interrupted``."""
-        self.program = ""
+        self.program: str = ""
         """What people call the program that has it open, where that is another one."""
-        self.gone = ""
+        self.gone: str = ""
         """Why there is nothing more to see, once that is so."""
         self.questions: dict[str, Asked] = {}
         self.latest: dict[str, Update] = {}
