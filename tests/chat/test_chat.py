@@ -344,7 +344,7 @@ def test_an_agent_of_somebody_else(bare: bool, tmp_path: Path) -> None:
         window.shows("Mode: Bold")
         window.say("what is here")
         screen = window.shows("[y] Yes, do it")
-        assert '"command": "ls -l"' in screen  # nobody agrees to what is not shown
+        assert "○ Look around\n  Input\n  ls -l\n" in screen  # nobody agrees to what is not shown
         window.press("y")
         window.shows("That is all.")
         screen = window.shows("✓ Look around")
