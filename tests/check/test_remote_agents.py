@@ -15,7 +15,7 @@ from holdfast.check import CheckSettings, Outcome, Prompts, run_checks
 from holdfast.check.remote import UrlTarget
 from holdfast.errors import UsageError
 from holdfast.server import Host
-from holdfast.server.remote import Everybody, Names, RemoteServer
+from holdfast.server.remote import Everybody, Names, RemoteServer, Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -42,7 +42,8 @@ async def served(folder: Path, broken: str = "") -> AsyncGenerator[UrlTarget]:
 
     authenticator: Any = Everybody() if broken == "remote-token" else OneToken()
     host = Host(AuthorAgent(good_agent()), store=str(folder / "sessions.db"))
-    server = RemoteServer(host, names=Names([]), authenticator=authenticator)
+    work = Workspaces([str(folder)])
+    server = RemoteServer(host, names=Names([]), authenticator=authenticator, workspaces=work)
     app: Any = server
     if broken:
         app = REMOTE_BREAKS[broken](server)
@@ -52,13 +53,14 @@ async def served(folder: Path, broken: str = "") -> AsyncGenerator[UrlTarget]:
         await server.close(1.0)
 
 
-def settings(*profiles: str) -> CheckSettings:
-    return CheckSettings(profiles, prompts=PROMPTS, deadline=30.0, quiet=0.05, jobs=4)
+def settings(*profiles: str, cwd: Path | None = None) -> CheckSettings:
+    where = None if cwd is None else str(cwd)
+    return CheckSettings(profiles, prompts=PROMPTS, cwd=where, deadline=30.0, quiet=0.05, jobs=4)
 
 
 async def test_our_server_passes(tmp_path: Path) -> None:
     async with served(tmp_path) as target:
-        report = await run_checks(target, settings("remote", "sessions"))
+        report = await run_checks(target, settings("remote", "sessions", cwd=tmp_path))
     assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
     assert {row.version for row in report.results} == {1, 2}
 
@@ -66,7 +68,7 @@ async def test_our_server_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", REMOTE_BREAKS)
 async def test_a_server_with_one_fault_fails_one_requirement(broken: str, tmp_path: Path) -> None:
     async with served(tmp_path, broken) as target:
-        report = await run_checks(target, settings("remote"))
+        report = await run_checks(target, settings("remote", cwd=tmp_path))
     assert {row.id for row in report.results if row.outcome is not Outcome.PASSED} == {broken}
 
 
