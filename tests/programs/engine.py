@@ -49,6 +49,7 @@ async def main(place: str) -> None:
                     turn = begin(engine, engine.get(arguments[0]), arguments[1])
                     accepted = await turn.accepted
                     await agent.at("gate")
+                    await turn.shown()  # whoever is killed before may lose what it said: nobody has seen it
                     return accepted
                 case "open gate":
                     agent.gates["gate"].set()
