@@ -172,7 +172,7 @@ async def test_a_broken_session_is_recovered_by_whatever_touches_it_first(
 
 async def test_a_crash_at_any_tick_leaves_a_prefix_that_has_all_that_was_shown(place: Path, tmp_path: Path) -> None:
     """Every event carries the next number; what is left must be numbers without a gap, and all that were shown."""
-    script = [f"{'think' if n % 5 == 0 else 'say'} {n} " + ("\ntick" if n % 3 == 0 else "") for n in range(30)]
+    script = [f"{'think' if n % 5 == 0 else 'say'} {n} " + ("\ntick" if n % 2 == 0 else "") for n in range(30)]
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
         recorder = await watch(engine, session)

@@ -71,8 +71,8 @@ class Journal:
     """Order and durability of one live session."""
 
     __slots__ = (
-        "_event", "_keeps_events", "_left", "_opening", "_quiet", "_sealing", "_session", "_store", "_turn", "_waiting",
-        "claim", "lines", "open",
+        "_event", "_keeps_events", "_left", "_opening", "_quiet", "_sealing", "_session", "_store", "_storing", "_turn",
+        "_waiting", "claim", "lines", "open",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +87,8 @@ class Journal:
         self._session = session
         self._left: tuple[_Seal, RequestError] | None = None  # what the store could not seal, and why
         self._sealing: asyncio.Lock | None = None
+        # A seal and a change both store the whole state: a store that does two things at once may do the older last.
+        self._storing = asyncio.Lock()
         self._opening: asyncio.Future[None] | None = None
         self._waiting: list[tuple[Event, bool]] = []  # said while no log took it, and whether it is to be stored
         self._quiet: asyncio.TimerHandle | None = None  # set while what is open is between turns
@@ -306,16 +308,22 @@ class Journal:
         last = None if passed is None else ended_line(self.claim.epoch, marks, passed=passed)
         return _Seal(lines, changes, messages, opened.private, activity, [*opened.unshown, *marks], last)
 
+    async def save(self, changes: Changes) -> None:
+        """Store what is known of the session besides the conversation."""
+        async with self._storing:
+            await self._store.save(self.claim, changes)
+
     async def _write(self, seal: _Seal) -> None:
-        await self._store.seal(
-            self.claim,
-            seal.lines,
-            seal.changes,
-            messages=seal.messages,
-            private=seal.private,
-            activity=seal.activity,
-            last=seal.last,
-        )
+        async with self._storing:
+            await self._store.seal(
+                self.claim,
+                seal.lines,
+                seal.changes,
+                messages=seal.messages,
+                private=seal.private,
+                activity=seal.activity,
+                last=seal.last,
+            )
         self.lines += len(seal.lines)
 
 

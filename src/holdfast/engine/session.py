@@ -55,9 +55,9 @@ class LiveSession(SessionSettings):
     """A session that is open in this process."""
 
     __slots__ = (
-        "_asks", "_detaching", "_readers_changed", "_registry", "_setting", "additional", "agent", "agent_name",
-        "attachments", "background", "created_at", "cwd", "id", "idle_since", "is_lost", "journal", "principal",
-        "queue", "runner", "state", "title", "turn",
+        "_asks", "_becomes_idle", "_detaching", "_readers_changed", "_registry", "_setting", "additional", "agent",
+        "agent_name", "attachments", "background", "created_at", "cwd", "id", "idle_since", "is_lost", "journal",
+        "principal", "queue", "runner", "state", "title", "turn",
     )  # fmt: skip
 
     agent: AgentSession
@@ -97,6 +97,7 @@ class LiveSession(SessionSettings):
         self._registry = registry
         self._asks: Asks | None = None
         self._setting: asyncio.Lock | None = None  # held while an option is set
+        self._becomes_idle: asyncio.Future[None] | None = None  # while somebody waits for that
         self._detaching: tuple[asyncio.Task[None], ...] = ()
         self._readers_changed: asyncio.Event | None = None
 
@@ -444,8 +445,10 @@ class LiveSession(SessionSettings):
 
     async def wait_until_idle(self) -> None:
         """Wait until no turn runs or waits."""
-        while self.runner is not None:
-            await asyncio.wait({self.runner})
+        if self.runner is not None:
+            if self._becomes_idle is None:
+                self._becomes_idle = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._becomes_idle)
 
     def leave_behind(self, turn: LiveTurn, end: TurnEnd) -> None:
         """Go on without the agent of a turn, which does not let itself be cancelled."""
@@ -460,6 +463,9 @@ class LiveSession(SessionSettings):
         else:
             self.runner = self.queue = None
             self.touch()
+            if self._becomes_idle is not None:
+                self._becomes_idle.set_result(None)
+                self._becomes_idle = None
 
     def _start(self, turn: LiveTurn, work: Coroutine[Any, Any, None]) -> None:
         running = self._run(turn, work)

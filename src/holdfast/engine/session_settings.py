@@ -174,7 +174,7 @@ class SessionSettings:
 
     async def _save(self, changes: Changes) -> None:
         try:
-            await self._registry.store.save(self.journal.claim, changes)
+            await self.journal.save(changes)
         except (SessionMoved, SessionNotFound) as e:
             await self.lose(e.message)
             raise
