@@ -62,6 +62,15 @@ async def test_the_demo_agent_keeps_what_was_seen_when_it_is_killed(tmp_path: Pa
     assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
 
 
+async def test_the_coding_agent_keeps_what_was_seen_when_it_is_killed(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "holdfast", "run", "code", "--store", str(tmp_path / "sessions.db"))
+    async with AsyncExitStack() as closing:
+        server = await closing.enter_async_context(ModelServer(obey))
+        environment = {"HOLDFAST_MODEL": "scripted", "HOLDFAST_BASE_URL": f"{server.root}/v1"}
+        report = await run_checks(CommandTarget(command, environment), settings(Prompts(), "durability"))
+    assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
+
+
 def test_the_schemas_of_the_official_python_sdk_judge_both_versions(tmp_path: Path) -> None:
     packages = sorted((ROOT / ".venv-sdk1").glob("lib/python*/site-packages"))
     if not packages:
