@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 settings.register_profile("holdfast", deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("holdfast")
 
+for _signal in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
+    # Where tests run in the background these may be ignored, and would be by every program that a test starts.
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, signal.default_int_handler if _signal == signal.SIGINT else signal.SIG_DFL)
+
+
 TICKS = 10
 """A task that was cancelled or told to end has this many loop ticks to be gone."""
 

@@ -72,7 +72,8 @@ async def test_old_sessions_that_nobody_uses_are_deleted_where_that_is_wanted(pl
         old = [await engine.create(CWD) for _ in range(2)]
         for session in old:
             await run(engine, session, "say hi")
-    async with engine_at(place, limits=EngineLimits(idle=0.04, keep=0.0)) as engine:
+    # The first sweep comes after two seconds: by then the one that is used has been opened.
+    async with engine_at(place, limits=EngineLimits(idle=8.0, keep=0.0)) as engine:
         used = await engine.restore(old[0].id, CWD)
         await watch(engine, used)
         await _until_gone(engine, old[1].id)
