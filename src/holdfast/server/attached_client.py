@@ -212,8 +212,8 @@ class AttachedClient:
         def make() -> bytes:
             if telling is None:
                 return self.lowering.live(events)
-            lines = enumerate(events, 1)
-            return b"".join(telling.with_position(self.lowering.live([it]), before.after(n)) for n, it in lines)
+            numbered = enumerate(events, 1)
+            return b"".join(telling.with_position(self.lowering.live([each]), before.after(n)) for n, each in numbered)
 
         if not self.lowering.shared(events):
             return make()

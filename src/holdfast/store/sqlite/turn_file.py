@@ -82,8 +82,10 @@ class TurnFile:
         """Take the events of a turn from now on."""
         self.turn = self._last_turn = turn
 
-    def begin(self, beginning: Beginning, *, durable: bool) -> bool:
+    def begin(self, beginning: Beginning, *, durable: bool, room: int = MORE_BYTES) -> bool:
         """Begin the next turn in the log alone, behind what is in it, and sync that where `durable`.
+
+        Where the file has to grow it gets `room` for what follows.
 
         Return whether that worked. It does where nothing in the log is unsealed, and it is in its place and locked by
         nobody else. Otherwise the log is of no more use.
@@ -98,7 +100,7 @@ class TurnFile:
                 if self._is_torn:
                     self._mend()
                 if self._end < end:  # with room for what follows, so that the next syncs have only data to write
-                    record = record.ljust(MORE_BYTES if self._size else ROOM_BYTES, b"\0")
+                    record = record.ljust(room if self._size else min(room, ROOM_BYTES), b"\0")
                 self._is_torn = self._write(record, self._size) < len(record)  # a full disk takes a part
                 if durable:
                     _sync_data(self._fd)

@@ -30,7 +30,7 @@ from holdfast.format.log_records import LoggedTurn, decode_log, decode_old_log, 
 from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import KeptLog
 from holdfast.store.sqlite.files import is_at, lock, plain_error
-from holdfast.store.sqlite.turn_file import UNWRITABLE, MemoryLog, TurnFile, open_log
+from holdfast.store.sqlite.turn_file import MORE_BYTES, UNWRITABLE, MemoryLog, TurnFile, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,8 @@ class TurnLogs:
         if self._idle.pop(claim, None) is None:
             return None
         self._running.add(claim)
-        if not log.begin(beginning, durable=durable):
+        room = MORE_BYTES if self.window is None else min(MORE_BYTES, self.window.size // 16)
+        if not log.begin(beginning, durable=durable, room=room):
             self._running.discard(claim)
             log.give_up()
             return None
