@@ -49,6 +49,9 @@ def asgi(
         workspaces: the directories in which sessions may be opened; ``{principal}`` in one stands for who asks. Without
             any, each principal has a directory of its own beside the store.
 
+    Returns:
+        The application.
+
     """
     engine_limits = EngineLimits(keep_events=EventWindow())
     host = Host(

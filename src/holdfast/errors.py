@@ -109,7 +109,7 @@ class SessionElsewhere(InvalidRequest):
 
 
 class PositionLost(InvalidRequest):
-    """What happened after a position is no longer kept event by event (H4)."""
+    """What happened after a position is no longer kept event by event."""
 
     def __init__(self, position: object) -> None:
         super().__init__(f"What happened after {position} is no longer kept event by event; load the session again")
@@ -134,7 +134,7 @@ class InternalError(RequestError):
 
 
 class MessageTooLarge(InternalError):
-    """A message of ours would be longer than a line may be (A4); nothing of it was sent."""
+    """A message of ours would be longer than a line may be; nothing of it was sent."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"The message is too large: it has {size} bytes, a line may have {limit}")
@@ -143,7 +143,7 @@ class MessageTooLarge(InternalError):
 
 
 class ModelFailed(InternalError):
-    """The model behind the agent, or its provider, did not do its part. The message holds no key (P10)."""
+    """The model behind the agent, or its provider, did not do its part. The message holds no key."""
 
 
 class StoreError(InternalError):
@@ -210,7 +210,7 @@ class RemoteError(HoldfastError):
     """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
-        reason = reason_in(data)
+        reason = "" if code == AuthRequired.code and _names_logins(data) else reason_in(data)
         self.reason: str = "" if reason in message else reason
         super().__init__(f"{message} ({code}): {self.reason}" if self.reason else f"{message} ({code})")
         self.code = code
@@ -243,8 +243,10 @@ class ProcessExited(ConnectionLost):
 
     def __init__(self, command: str, returncode: int | None, stderr: str, stdout: str = "") -> None:
         """Say how it exited, and quote what it wrote last; `stdout` is what of it was no message."""
-        how = "is gone" if returncode is None else f"exited with status {returncode}"
-        super().__init__(f"{command} {how}{_last_words(stderr, stdout)}")
+        self.how: str = _how_it_ended(returncode)
+        """How it ended, as ``exited with status 1`` or ``was killed (signal 9)``."""
+        super().__init__(f"{command} {self.how}{_last_words(stderr, stdout)}")
+        self.command = command
         self.returncode = returncode
         self.stderr = stderr
         self.stdout = stdout
@@ -321,7 +323,7 @@ class NotText(FileRefused):
 
 
 class McpError(HoldfastError):
-    """An MCP server did not do what was asked of it. The message holds none of its secrets (P10)."""
+    """An MCP server did not do what was asked of it. The message holds none of its secrets."""
 
     def __init__(self, server: str, message: str) -> None:
         super().__init__(f"MCP server {server!r}: {message}")
@@ -353,6 +355,14 @@ class TurnOver(UsageError):
     """Somebody speaks in a turn that has ended."""
 
 
+def _how_it_ended(returncode: int | None) -> str:
+    """Say how a process ended; 128 + n means signal n, as in a shell, and so does -n, as in Python."""
+    if returncode is None:
+        return "is gone"
+    signal = -returncode if returncode < 0 else returncode - 128
+    return f"was killed (signal {signal})" if 0 < signal <= 64 else f"exited with status {returncode}"
+
+
 def _last_words(stderr: str, stdout: str) -> str:
     if not stderr and not stdout:
         return "; it wrote nothing to stderr"
@@ -361,7 +371,15 @@ def _last_words(stderr: str, stdout: str) -> str:
 
 
 def reason_in(data: object) -> str:
-    """Return what the data of an error says: a text in it where one is found, else all of it."""
+    """Return what the data of an error says.
+
+    Args:
+        data: the `data` of a JSON-RPC error.
+
+    Returns:
+        A text in it where one is found, else all of it as JSON; an empty text where there is nothing.
+
+    """
     if data in (None, {}, []):
         return ""
     reason = _find_text(data)
@@ -370,6 +388,11 @@ def reason_in(data: object) -> str:
 
         reason = json.dumps(data, ensure_ascii=False, default=repr)
     return reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]}…"
+
+
+def _names_logins(data: object) -> bool:
+    """Return whether data has the ids of ways to log in and nothing else: those are for programs."""
+    return isinstance(data, dict) and cast("dict[str, object]", data).keys() == {"methods"}
 
 
 def _find_text(data: object) -> str:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
 """The trace of the current work, as the client named it."""
 
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACEPARENT = r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"
 
 
 def note_trace(meta: Mapping[str, Any] | None) -> None:
     """Set the trace of the current work to the one in a request's `_meta`, or to None if there is no valid one."""
     named = (meta or {}).get("traceparent")
-    traceparent.set(named if isinstance(named, str) and _TRACEPARENT.fullmatch(named) else None)
+    traceparent.set(named if isinstance(named, str) and re.fullmatch(_TRACEPARENT, named) else None)
 
 
 class TraceFilter(logging.Filter):

@@ -38,6 +38,9 @@ _NOT_SECRET = _IDS | {"name", "id", "description", "title", "user", "username", 
 _NUMERIC = re.compile(r"(?i)pass|pwd|secret")
 """Names of secrets that may be numbers; a number of tokens is none."""
 
+SHORTEST_KEY = 16
+"""A shorter name of a member is no secret."""
+
 _INVISIBLE = re.compile(f"{ESCAPES.pattern}|\0")
 
 
@@ -89,7 +92,12 @@ class Redactor:
 
     def info(self, info: SessionInfo) -> SessionInfo:
         """Return what a list shows of a session, without secrets."""
-        return msgspec.structs.replace(info, title=None if info.title is None else self.title(info.title))
+        return msgspec.structs.replace(
+            info,
+            title=None if info.title is None else self.title(info.title),
+            cwd=self.text(info.cwd),
+            additional=tuple(map(self.text, info.additional)),
+        )
 
     # Texts
 
@@ -117,6 +125,7 @@ class Redactor:
             line = secrets.QUOTED.sub(self._quoted, text[start:end])
             line = secrets.ASSIGNED.sub(lambda found: self._assigned(found, is_assigned_secret), line)
             line = secrets.ON_A_LINE.sub(lambda found: self._assigned(found, is_assigned_secret), line)
+            line = secrets.IN_A_SENTENCE.sub(lambda found: self._assigned(found, is_assigned_secret), line)
             line = secrets.VARIABLE.sub(lambda found: self._assigned(found, is_variable_secret), line)
             parts += (text[done:start], line)
             done = end
@@ -165,11 +174,21 @@ class Redactor:
     def _object(self, members: Update, name: str) -> Update:
         match members:
             case {"type": "image" | "audio", "data": str()}:
-                return {k: v if k == "data" else self.value(v, name=k) for k, v in members.items()}
+                return self._renamed({k: v if k == "data" else self.value(v, name=k) for k, v in members.items()})
             case {"name": str(named), "value": _} if is_secret_name(named):  # as environments and headers are written
-                return {k: self.value(v, name=named if k == "value" else k) for k, v in members.items()}
+                return self._renamed({k: self.value(v, name=named if k == "value" else k) for k, v in members.items()})
             case _:
-                return {k: self.value(v, name=self._inner_name(name, k)) for k, v in members.items()}
+                return self._renamed({k: self.value(v, name=self._inner_name(name, k)) for k, v in members.items()})
+
+    def _renamed(self, members: Update) -> Update:
+        """Return an object without secrets among its names: a table of tokens has them there."""
+        if all(len(name) < SHORTEST_KEY for name in members):
+            return members
+        renamed: Update = {}
+        for name, value in members.items():
+            clean = self.text(name) if len(name) >= SHORTEST_KEY else name
+            renamed[clean if clean not in renamed else f"{clean} ({len(renamed)})"] = value
+        return renamed
 
     @staticmethod
     def _inner_name(outer: str, name: str) -> str:

@@ -170,6 +170,10 @@ ON_A_LINE = re.compile(
     rf"(?im)^[ \t>+-]*+(?:(?:export|set)[ \t]+)?[\w.-]*({_NAME})[ \t]*[:=][ \t]+({VALUE}{{4,}})[ \t]*(?:[ \t][#;].*)?$"
 )
 """`password = …` and `token: …` on a line of their own, with or without a comment behind: groups as in `ASSIGNED`."""
+IN_A_SENTENCE = re.compile(
+    rf"(?i)({_NAME})[ \t]{{0,3}}[:=][ \t]{{1,3}}((?=\S{{0,80}}\d)(?=\S{{0,80}}[A-Za-z]){VALUE}{{12,}})(?![\w(\[])"
+)
+"""`use password = …` among other words, where the value has letters and digits and is long: groups as in `ASSIGNED`."""
 VARIABLE = re.compile(rf"(?<![A-Za-z0-9_])([A-Z][A-Z0-9_]*_(?:KEY|PAT|CREDS))[ \t]?=[ \t]?[\"']?({VALUE}{{8,}})")
 """`STRIPE_KEY=…`: a variable of the environment, groups as in `ASSIGNED`."""
 

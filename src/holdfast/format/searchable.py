@@ -21,9 +21,7 @@ MOST_OUTPUT = 100_000
 
 _SAID = frozenset({"user_message", "agent_message", "agent_thought", "session_message"})
 
-_ESCAPES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
-)
+_ESCAPES = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 """Colours and other sequences that would be parts of words."""
 
 
@@ -66,7 +64,7 @@ def _item_texts(item: Any) -> Iterator[str]:
 def _terminal_texts(terminal: Terminal) -> Iterator[str]:
     command = terminal.members.get("command")
     yield command if isinstance(command, str) else ""
-    yield _ESCAPES.sub("", terminal.output().decode(errors="replace"))
+    yield re.sub(_ESCAPES, "", terminal.output().decode(errors="replace"))
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -7,16 +7,19 @@ knows a server, a file or a session, and Markdown and highlighting are loaded wh
 
 from __future__ import annotations
 
-from holdfast.html.entries import draw_call, draw_entry, draw_part, draw_parts
+from holdfast.html.entries import draw_call, draw_entry, draw_part, draw_parts, draw_time
 from holdfast.html.escaping import Html, escaped, escaped_line
+from holdfast.html.limits import MAX_MARKDOWN
 from holdfast.html.style import stylesheet
 
 __all__ = [
+    "MAX_MARKDOWN",
     "Html",
     "draw_call",
     "draw_entry",
     "draw_part",
     "draw_parts",
+    "draw_time",
     "escaped",
     "escaped_line",
     "stylesheet",

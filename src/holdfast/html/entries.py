@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from holdfast.html.code import draw_code
@@ -37,9 +38,9 @@ def draw_entry(view: EntryView, anchor: str) -> Html:
     if view.role in _FOLDED:
         inner = _folded(view, anchor, body)
     elif view.role == "note":
-        inner = f"<p>{_title(view)}{_link(anchor)}</p>\n{body}"
+        inner = f"<p>{_title(view)}{draw_time(view.at, view.until)}{_link(anchor)}</p>\n{body}"
     else:
-        inner = f'<h2 class="who">{_title(view)}{_link(anchor)}</h2>\n{body}'
+        inner = f'<h2 class="who">{_title(view)}{draw_time(view.at, view.until)}{_link(anchor)}</h2>\n{body}'
     return Html(f'<article class="entry {view.role}"{_facts(view)} id="{escaped(anchor)}">\n{inner}</article>\n')
 
 
@@ -93,6 +94,18 @@ def draw_part(part: Part) -> Html:
             return _remark(part.text)
 
 
+def draw_time(at: int | None, until: int | None = None) -> Html:
+    """Return when an entry began, to the minute, after a space; nothing where that is not known.
+
+    With `until` it began between the two.
+    """
+    if at is None:
+        return Html("")
+    latest = "" if until is None else f'<span class="at">to</span> {draw_time(until).lstrip()}'
+    exact = datetime.fromtimestamp(at // 1_000_000, UTC).isoformat().replace("+00:00", "Z")
+    return Html(f' <time class="at" datetime="{exact}">{exact[:10]} {exact[11:16]} UTC</time>{latest}')
+
+
 def _facts(view: EntryView) -> str:
     """Return attributes by which a style sheet tells tool calls apart: words of the protocol, and no others."""
     kind = f' data-kind="{view.tool_kind}"' if view.tool_kind in TOOL_KINDS else ""
@@ -104,7 +117,10 @@ def _folded(view: EntryView, anchor: str, body: str) -> str:
     changes = [part for part in view.parts if part.kind == "diff"]
     shown = " open" if changes and sum(len(part.text) for part in changes) <= MAX_OPEN else ""
     name = f' id="terminal-{view.terminal}"' if _TERMINAL.fullmatch(f"Terminal {view.terminal}") else ""
-    heading, link = f"<h3>{_title(view)}</h3>", _link(anchor)  # beside it: nothing that can be opened holds a link
+    heading, link = (
+        f"<h3>{_title(view)}</h3>{draw_time(view.at, view.until)}",
+        _link(anchor),
+    )  # beside it: nothing that can be opened holds a link
     if not body:
         return f'<div class="summary"{name}>{heading}</div>{link}\n'
     return f"<details{name}{shown}>\n<summary>{heading}</summary>\n{body}</details>{link}\n"
@@ -116,7 +132,18 @@ def _title(view: EntryView) -> str:
         who = f'<span class="title">{escaped_line(view.title)}</span>'
     elif view.title:
         who += f'<span class="colon">: </span><span class="title">{escaped_line(view.title)}</span>'
-    return f'{who} <span class="status">({escaped_line(view.status)})</span>' if view.status else who
+    return f"{who} {_status(view)}" if view.status else who
+
+
+def _status(view: EntryView) -> str:
+    """Return the status in words, each by itself: a style sheet that says it otherwise can leave them out."""
+    kinds = 1 if view.tool_kind not in ("", "other") else 0  # what is done stands before how far it is
+    names = ["what"] * kinds + ["word"] * 2
+    words = zip(names, view.status.split(", ", kinds), strict=False)
+    said = '<span class="bracket">, </span>'.join(
+        f'<span class="{name}">{escaped_line(word)}</span>' for name, word in words
+    )
+    return f'<span class="status"><span class="bracket">(</span>{said}<span class="bracket">)</span></span>'
 
 
 def _link(anchor: str) -> str:
@@ -145,5 +172,5 @@ def _address(part: Part) -> Html:
 def _remark(text: str) -> Html:
     terminal = _TERMINAL.fullmatch(text)
     if terminal is not None:
-        return Html(f'<p class="about"><a href="#terminal-{escaped(terminal[1])}">{escaped_line(text)}</a></p>\n')
+        return Html(f'<p class="about"><a href="#terminal-{escaped(terminal[1])}">What its terminal shows</a></p>\n')
     return Html(f'<p class="about">{escaped_line(text)}</p>\n')

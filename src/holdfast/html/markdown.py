@@ -12,15 +12,13 @@ from markdown_it import MarkdownIt
 
 from holdfast.html.code import highlighted
 from holdfast.html.escaping import Html, escaped, is_web_address
+from holdfast.html.limits import MAX_MARKDOWN
 from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from markdown_it.token import Token
-
-MAX_MARKDOWN = 100_000
-"""Longer texts are shown as plain text: to parse them could take very long."""
 
 FIRST_HEADING = 3
 """The level of a message's outermost heading: the page has one, each message has two."""

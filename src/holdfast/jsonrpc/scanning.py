@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import NamedTuple
+
+import msgspec
 
 
 def nests_deeper_than(depth: int, line: bytes) -> bool:
@@ -54,7 +55,7 @@ _LONE_LOW = rb"[c-fC-F][0-9a-fA-F]{2} (?<!%b%b)" % (_HIGH, _LOW)
 _LONE_SURROGATE = rb"\\u[dD] (?: %b | %b )" % (_LONE_HIGH, _LONE_LOW)
 
 
-class Ends(NamedTuple):
+class Ends(msgspec.Struct, frozen=True):
     """What the two ends of a message say about it."""
 
     id: bytes | None

@@ -20,7 +20,8 @@ from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_
 from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
 from holdfast.model.forms import form_fits
 from holdfast.model.history import Entry, History, Terminal, latest
-from holdfast.model.ids import new_id, new_session_id
+from holdfast.model.ids import made_at, new_id, new_session_id
+from holdfast.model.json_values import check_json
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, TurnTrigger, next_phase
 from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
@@ -84,6 +85,7 @@ __all__ = [
     "TurnEnd",
     "TurnTrigger",
     "Update",
+    "check_json",
     "check_update",
     "checked_cwd",
     "checked_event",
@@ -98,6 +100,7 @@ __all__ = [
     "in_one_line",
     "is_object",
     "latest",
+    "made_at",
     "new_id",
     "new_session_id",
     "next_phase",

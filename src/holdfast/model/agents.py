@@ -9,7 +9,14 @@ import msgspec
 
 
 class AuthMethod(NamedTuple):
-    """A way to log in."""
+    """A way to log in.
+
+    Attributes:
+        id: its name for programs.
+        name: its name for people.
+        description: what it does, for people to read.
+
+    """
 
     id: str
     name: str
@@ -21,10 +28,18 @@ class AuthMethod(NamedTuple):
 
 
 class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent tells a client about itself before there is any session."""
+    """What an agent tells a client about itself before there is any session.
+
+    Attributes:
+        version: its version.
+        title: its name for people.
+        auth_methods: the ways to log in.
+        meta: `_meta` of the answer to `initialize`.
+
+    """
 
     name: str
-    """Its sessions belong to this name (F1)."""
+    """Its sessions belong to this name."""
     version: str = "0"
     title: str | None = None
     accepts: frozenset[str] = frozenset()
@@ -61,7 +76,16 @@ class OwnSession(NamedTuple):
 
 
 class ClientInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client said about itself in `initialize`."""
+    """What a client said about itself in `initialize`.
+
+    Attributes:
+        protocol: the version of the protocol that is spoken.
+        capabilities: what it can do, as it said it.
+        name: its name for programs.
+        version: its version.
+        title: its name for people.
+
+    """
 
     protocol: int
     capabilities: dict[str, Any] = {}

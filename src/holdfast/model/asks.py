@@ -10,7 +10,14 @@ PermissionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once",
 
 
 class PermissionOption(msgspec.Struct, frozen=True):
-    """One of the answers that a permission question offers."""
+    """One of the answers that a permission question offers.
+
+    Attributes:
+        id: its name for programs.
+        name: its name for people.
+        kind: what it means; only those that begin with ``allow`` approve.
+
+    """
 
     id: str
     name: str
@@ -30,8 +37,12 @@ ALLOW_OR_REJECT = (
 class Permission(msgspec.Struct, frozen=True):
     """A question whether the agent may do something.
 
-    `call` has the members of the tool call that the question is about; it is empty where there is none. `subject` is
-    the name under which an answer given for ever is remembered.
+    Attributes:
+        title: what is asked.
+        call: the members of the tool call that the question is about; empty where there is none.
+        options: the answers to choose from.
+        subject: the name under which an answer given for ever is remembered.
+
     """
 
     title: str
@@ -46,7 +57,12 @@ class Permission(msgspec.Struct, frozen=True):
     """What it is about, where that is no tool call: ``{"type": "command", "command": …, "cwd": …}``, or another."""
 
     def shown_call(self) -> dict[str, Any]:
-        """Return members of a tool call that show all the question is about (P13): the call, or what stands for it."""
+        """Return members of a tool call that show all the question is about.
+
+        Returns:
+            The call, or what stands for it where the question is about a command.
+
+        """
         if self.call or self.operation is None:
             return self.call
         details = {name: value for name, value in self.operation.items() if name not in ("type", "_meta")}
@@ -57,7 +73,15 @@ class Permission(msgspec.Struct, frozen=True):
         return {"title": self.title, "kind": kind, "rawInput": details, "content": content}
 
     def chosen(self, answer: object) -> PermissionOption | None:
-        """Return the option that an answer names, None where it is not the id of an offered option."""
+        """Return the option that an answer names.
+
+        Args:
+            answer: the id of an option, or anything else.
+
+        Returns:
+            The option, None where the answer is not the id of an offered one.
+
+        """
         return next((option for option in self.options if option.id == answer), None)
 
 
@@ -66,7 +90,13 @@ def _pretty(value: object) -> str:
 
 
 class Elicitation(msgspec.Struct, frozen=True):
-    """A request to fill in a form or to visit an address. `params` are those of the request, without the session id."""
+    """A request to fill in a form or to visit an address.
+
+    Attributes:
+        mode: which of both.
+        params: those of the request, without the session id: `message` and `requestedSchema`, or `url`.
+
+    """
 
     mode: Literal["form", "url"]
     params: dict[str, Any]
@@ -76,7 +106,13 @@ Question: TypeAlias = Permission | Elicitation
 
 
 class ElicitationAnswer(msgspec.Struct, frozen=True):
-    """The answer to an elicitation."""
+    """The answer to an elicitation.
+
+    Attributes:
+        action: what the user did with it.
+        content: what was filled in, for a form that was accepted.
+
+    """
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None

@@ -29,7 +29,15 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One thing that happened. `plain_text` is the text of a chunk that is nothing but text, None for anything else."""
+    """One thing that happened.
+
+    Attributes:
+        kind: its name, as `sessionUpdate` has it: ``agent_message_chunk``, ``tool_call_update``…
+        key: the id of the message, tool call… it is about; empty where it is about the session itself.
+        body: the JSON object, encoded.
+        plain_text: the text of a chunk that is nothing but text, None for anything else.
+
+    """
 
     kind: str
     key: str
@@ -49,7 +57,12 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return _text_of(self.update().get("content"))
 
     def update(self) -> Update:
-        """Decode the body."""
+        """Decode the body.
+
+        Returns:
+            The JSON object, in protocol version 2's shape.
+
+        """
         return msgspec.json.decode(self.body)
 
 

@@ -31,7 +31,14 @@ ENDS = {"tool_call_update": "status", "terminal_update": "exitStatus"}
 
 
 class Entry:
-    """One part of the conversation: a message, a tool call, a plan."""
+    """One part of the conversation: a message, a tool call, a plan.
+
+    Attributes:
+        entity: what it is: ``user_message``, ``agent_message``, ``agent_thought``, ``tool_call_update``,
+            ``plan_update``…
+        key: its id.
+
+    """
 
     __slots__ = ("_texts", "entity", "extras", "items", "key", "members", "meta_cleared", "whole")
 
@@ -51,11 +58,22 @@ class Entry:
         self._texts: list[str] = []  # plain text that is still to be joined to the list
 
     def append_text(self, text: str) -> None:
-        """Append plain text. A message streamed in 2,000 chunks becomes one block, in linear time."""
+        """Append plain text. A message streamed in 2,000 chunks becomes one block, in linear time.
+
+        Args:
+            text: the text.
+
+        """
         self._texts.append(text)
 
     def append(self, item: Any, extra: Update) -> None:
-        """Append an item to the list, with the further members of its chunk."""
+        """Append an item to the list.
+
+        Args:
+            item: the item.
+            extra: the further members of its chunk.
+
+        """
         if not extra and _is_plain_text(item):
             self._texts.append(item["text"])
             return
@@ -67,7 +85,12 @@ class Entry:
         self.items.append(item)
 
     def replace(self, value: Any) -> None:
-        """Replace the whole list; None clears it."""
+        """Replace the whole list.
+
+        Args:
+            value: the new list; None clears it.
+
+        """
         self._texts.clear()
         self.extras.clear()
         self.items = []
@@ -78,12 +101,22 @@ class Entry:
             self.append(item, {})
 
     def content(self) -> list[Any]:
-        """Return the list of items."""
+        """Return the list of items.
+
+        Returns:
+            Content blocks, of a message; of a tool call what it shows; base64, of a terminal.
+
+        """
         self._settle()
         return [] if self.items is None else self.items
 
     def blocks(self) -> Iterator[Any]:
-        """Yield the items as people read them: neighbouring texts are one text, whatever members their chunks had."""
+        """Iterate over the items as people read them.
+
+        Yields:
+            The items; neighbouring texts are one text, whatever members their chunks had.
+
+        """
         for is_text, group in groupby(self.content(), key=_is_text):
             if is_text:
                 yield {"type": "text", "text": "".join(item["text"] for item in group)}
@@ -91,14 +124,24 @@ class Entry:
                 yield from group
 
     def text(self) -> str:
-        """Return all plain text in it, for search and for reading."""
+        """Return all plain text in it, for search and for reading.
+
+        Returns:
+            The text.
+
+        """
         content = self.content()
         if len(content) == 1 and _is_text(content[0]):
             return content[0]["text"]
         return "\n".join(block["text"] for block in map(_content_block, self.blocks()) if _is_text(block))
 
     def updates(self) -> Iterator[Update]:
-        """Yield the updates that make this entry again: one, but for rare cases."""
+        """Iterate over the updates that make this entry again.
+
+        Yields:
+            The updates: one, but for rare cases.
+
+        """
         self._settle()
         rule = RULES.get(self.entity)
         if rule is None or rule.fold is Fold.REPLACE:
@@ -198,7 +241,15 @@ class Terminal(Entry):
 
 
 class History:
-    """Entries in the order of their first appearance, and the latest update of each kind about the session itself."""
+    """Entries in the order of their first appearance, and the latest update of each kind about the session itself.
+
+    Iterate over it for its entries; ``len`` counts them.
+
+    Args:
+        complete: whether every entry begins here; those in `earlier` are exceptions.
+        earlier: entity and key of entries that have begun before.
+
+    """
 
     __slots__ = ("_complete", "_earlier", "_entries", "_kept", "state")
 
@@ -218,15 +269,34 @@ class History:
         return len(self._entries)
 
     def keys(self) -> frozenset[tuple[str, str]]:
-        """Return the entity and the key of every entry."""
+        """Return the names of all entries.
+
+        Returns:
+            The entity and the key of each.
+
+        """
         return frozenset(self._entries)
 
     def get(self, entity: str, key: str) -> Entry | None:
-        """Return an entry, None where there is no such."""
+        """Return an entry.
+
+        Args:
+            entity: what it is: ``agent_message``, ``user_message``, ``tool_call_update``, ``plan_update``…
+            key: its id.
+
+        Returns:
+            The entry, None where there is no such.
+
+        """
         return self._entries.get((entity, key))
 
     def apply(self, event: Event) -> None:
-        """Fold one event in."""
+        """Fold one event in.
+
+        Args:
+            event: what happened.
+
+        """
         rule = RULES.get(event.kind, OPAQUE)
         if event.plain_text is not None:
             entry = self._entries.get((rule.entity, event.key)) or self._entry(rule.entity, event.key)
@@ -257,7 +327,12 @@ class History:
                 self._keep(event)
 
     def updates(self) -> Iterator[Update]:
-        """Yield the updates that make this history again."""
+        """Iterate over the updates that make this history again.
+
+        Yields:
+            The updates, in order.
+
+        """
         for entry in self:
             yield from entry.updates()
 

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 
 class Fold(Enum):
@@ -26,7 +27,7 @@ class Fold(Enum):
     OPAQUE = "opaque"
 
 
-class Rule(NamedTuple):
+class Rule(msgspec.Struct, frozen=True):
     """How one kind of event folds.
 
     `entity` names the kind under which the whole entry is written; `key` is the member that identifies it; `item` is

@@ -17,7 +17,14 @@ OptionValue: TypeAlias = str | bool
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One value of a select option."""
+    """One value of a select option.
+
+    Attributes:
+        value: its name for programs.
+        name: its name for people.
+        description: what it does, for people to read.
+
+    """
 
     value: str
     name: str
@@ -25,7 +32,14 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class ChoiceGroup(msgspec.Struct, frozen=True):
-    """Choices under a heading."""
+    """Choices under a heading.
+
+    Attributes:
+        id: its name for programs.
+        name: the heading.
+        choices: what is under it.
+
+    """
 
     id: str
     name: str
@@ -33,7 +47,17 @@ class ChoiceGroup(msgspec.Struct, frozen=True):
 
 
 class Option(msgspec.Struct, frozen=True):
-    """Something the user can set for a session. One without choices is a switch: true or false."""
+    """Something the user can set for a session. One without choices is a switch: true or false.
+
+    Attributes:
+        id: its name for programs.
+        name: its name for people.
+        default: the value that holds until the user sets another.
+        choices: the values it can have, perhaps in groups.
+        category: what it is about: ``mode``, ``model``, ``thought_level``.
+        description: what it does, for people to read.
+
+    """
 
     id: str
     name: str
@@ -48,7 +72,12 @@ class Option(msgspec.Struct, frozen=True):
         return isinstance(self.default, bool)
 
     def values(self) -> Iterator[str]:
-        """Yield every value it can have."""
+        """Iterate over every value it can have.
+
+        Yields:
+            The values; none for a switch.
+
+        """
         for choice in self.choices:
             if isinstance(choice, Choice):
                 yield choice.value
@@ -56,7 +85,15 @@ class Option(msgspec.Struct, frozen=True):
                 yield from (inner.value for inner in choice.choices)
 
     def name_of(self, value: OptionValue) -> str:
-        """Return what people call a value."""
+        """Return what people call a value.
+
+        Args:
+            value: the value.
+
+        Returns:
+            Its name, or the value itself where it has none.
+
+        """
         for choice in self.choices:
             for inner in (choice,) if isinstance(choice, Choice) else choice.choices:
                 if inner.value == value:
@@ -64,7 +101,15 @@ class Option(msgspec.Struct, frozen=True):
         return str(value)
 
     def accepts(self, value: object) -> bool:
-        """Return whether it can have a value."""
+        """Return whether it can have a value.
+
+        Args:
+            value: anything.
+
+        Returns:
+            Whether it can.
+
+        """
         return isinstance(value, bool) if self.is_switch else value in tuple(self.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_TEXT = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})")
+_TEXT = r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})"
 
 
 class Position(NamedTuple):
@@ -31,5 +31,5 @@ class Position(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Position | None:
         """Parse what `str` has made; None where it is something else."""
-        found = _TEXT.fullmatch(text)
+        found = re.fullmatch(_TEXT, text)
         return None if found is None else cls(*map(int, found.groups()))

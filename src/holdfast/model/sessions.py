@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -21,7 +21,7 @@ UNBOUND = ""
 """Stands for the agent of a session that belongs to none yet: one stored before sessions had agents (F6)."""
 
 
-class Scope(NamedTuple):
+class Scope(msgspec.Struct, frozen=True):
     """Whose sessions: those of a principal with one agent (and those bound to no agent yet), or with all (F1)."""
 
     principal: str = LOCAL
@@ -49,7 +49,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """The name of the agent it belongs to."""
 
 
-class Page(NamedTuple):
+class Page(msgspec.Struct, frozen=True):
     """One page of a list of sessions, newest activity first; the last page has no cursor."""
 
     sessions: tuple[SessionInfo, ...]
@@ -108,7 +108,7 @@ def forked(
     return fork, copied
 
 
-_UNPAIRED = re.compile("[\ud800-\udfff]")
+_UNPAIRED = "[\ud800-\udfff]"
 """Lone surrogates, as Python reads a file name that is not Unicode: they can be neither stored nor sent."""
 
 
@@ -146,18 +146,18 @@ def checked_cwd(cwd: object) -> str:
 
 
 def _is_absolute(path: str) -> bool:
-    if "\0" in path or _UNPAIRED.search(path):
+    if "\0" in path or re.search(_UNPAIRED, path):
         return False
     return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
 TITLE_LENGTH = 80
 
-_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+_INVISIBLE = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"
 """What steers a terminal, turns the direction of a text or cannot be encoded: a title is shown among others."""
 
-_HEADING_OR_QUOTE = re.compile(r"(?:#{1,6}(?=\s|$)\s*|>\s*)+")
-_FENCE = re.compile(r"`{3,}[^`]*$|~{3,}")
+_HEADING_OR_QUOTE = r"(?:#{1,6}(?=\s|$)\s*|>\s*)+"
+_FENCE = r"`{3,}[^`]*$|~{3,}"
 
 
 def title_from(text: str) -> str | None:
@@ -167,9 +167,9 @@ def title_from(text: str) -> str | None:
     words.
     """
     for line in text.splitlines():
-        visible = " ".join(_INVISIBLE.sub(" ", line).split())
+        visible = " ".join(re.sub(_INVISIBLE, " ", line).split())
         title = visible[_end_of(_HEADING_OR_QUOTE, visible) :]
-        if not _FENCE.match(title) and any(character not in _PUNCTUATION for character in title):
+        if not re.match(_FENCE, title) and any(character not in _PUNCTUATION for character in title):
             return _shortened(title)
     return None
 
@@ -178,8 +178,8 @@ _PUNCTUATION = frozenset(" `*_#>~|=+-[]<")
 """What Markdown draws lines and tables with: a line of nothing else says nothing."""
 
 
-def _end_of(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.match(text)
+def _end_of(pattern: str, text: str) -> int:
+    found = re.match(pattern, text)
     return found.end() if found else 0
 
 

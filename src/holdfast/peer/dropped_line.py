@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple, final
+from typing import final
+
+import msgspec
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -14,7 +16,7 @@ _NAMES = (b'"jsonrpc"', b'"method"', b'"result"', b'"error"')
 
 
 @final
-class DroppedLine(NamedTuple):
+class DroppedLine(msgspec.Struct, frozen=True):
     """A line that was neither handled nor answered."""
 
     reason: str

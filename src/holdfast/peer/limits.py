@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class PeerLimits(NamedTuple):
+class PeerLimits(msgspec.Struct, frozen=True):
     """How much of what a peer takes, and how long it waits. Sizes in bytes, times in seconds."""
 
     unread: int = 4 << 20

@@ -59,20 +59,22 @@ class AsgiWebSocketTransport:
 
     def send(self, line: bytes) -> None:
         """Send a line as soon as the server takes it."""
-        if self._closing or self._writing.done():
-            return
-        self._queue.append(line)
-        self.unsent += len(line)
-        self._news.set()
-        if self.unsent > MAX_UNSENT_BYTES:
-            self._give_up("the other side does not read what it is sent")
+        self._queue_lines([line.replace(b"\n", b" ") if b"\n" in line else line])
 
     send_now = send
 
     def send_block(self, *pieces: bytes) -> None:
         """Send whole lines."""
-        for line in b"".join(pieces)[:-1].split(b"\n"):
-            self.send(line)
+        self._queue_lines(b"".join(pieces)[:-1].split(b"\n"))
+
+    def _queue_lines(self, lines: list[bytes]) -> None:
+        if self._closing or self._writing.done():
+            return
+        self._queue += lines
+        self.unsent += sum(map(len, lines))
+        self._news.set()
+        if self.unsent > MAX_UNSENT_BYTES:
+            self._give_up("the other side does not read what it is sent")
 
     def flush(self) -> None:
         """Do nothing: what is queued leaves as soon as the server takes it."""
@@ -145,16 +147,12 @@ class AsgiWebSocketTransport:
 
     async def _write(self) -> None:
         try:
-            while True:
-                while self._queue:
-                    line = self._queue.popleft()
-                    text = line.replace(b"\n", b" ").decode(errors="replace")
-                    async with asyncio.timeout(STALL_SECONDS):
-                        await self._send({"type": "websocket.send", "text": text})
-                    self.unsent -= len(line)
-                    self._sent.set()
-                self._news.clear()
-                await self._news.wait()
+            async with asyncio.timeout(None) as stalled:
+                while True:
+                    await self._write_queued(stalled)
+                    stalled.reschedule(None)
+                    self._news.clear()
+                    await self._news.wait()
         except TimeoutError:
             self._end(ConnectionLost("the other side does not read what it is sent"))
         except Exception as e:  # noqa: BLE001
@@ -162,6 +160,18 @@ class AsgiWebSocketTransport:
         finally:
             self._queue.clear()
             self.unsent = 0
+            self._sent.set()
+
+    async def _write_queued(self, stalled: asyncio.Timeout) -> None:
+        """Send what is queued; time runs out where nothing of it is taken for so long."""
+        noted = float("-inf")
+        while self._queue:
+            if (now := self._loop.time()) > noted + STALL_SECONDS / 60:  # not for each: that takes its time
+                noted = now
+                stalled.reschedule(now + STALL_SECONDS)
+            line = self._queue.popleft()
+            await self._send({"type": "websocket.send", "text": line.decode(errors="replace")})
+            self.unsent -= len(line)
             self._sent.set()
 
     def _end(self, reason: ConnectionLost | None) -> None:

@@ -26,6 +26,12 @@ def event(line: bytes, id_: str) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (id_.encode(), line)
 
 
+def run_of_events(lines: list[bytes], before_number: str, first: int, after_number: str) -> list[bytes]:
+    """Return lines as events whose ids count from `first`, with something before and something after the number."""
+    before, after = b"id: %s" % before_number.encode(), b"%s\ndata: " % after_number.encode()
+    return [b"%s%d%s%s\n\n" % (before, number, after, line) for number, line in enumerate(lines, first)]
+
+
 class EventReader:
     """Reads events from chunks of bytes, whatever the chunks they arrive in."""
 

@@ -228,7 +228,7 @@ class WebSocketTransport:
         reason = self._reason
         if reason is None and error is not None:
             reason = ConnectionLost(f"the connection was lost: {error}")
-        self._let_go()
+        self._let_go(is_closed=True)
         self._end(reason)
 
     # Ending
@@ -264,13 +264,14 @@ class WebSocketTransport:
         self._let_go()
         self._loop.call_soon(self._end, self._reason)
 
-    def _let_go(self) -> None:
+    def _let_go(self, *, is_closed: bool = False) -> None:
+        """Use the socket no more: close it, unless it `is_closed`. Then it is left alone: over TLS it raises."""
         if not self._broken:
-            sent = not self._stream.get_write_buffer_size()
             self._broken = True
             self._queue.clear()
             self._queued = 0
-            (self._stream.close if sent else self._stream.abort)()
+            if not is_closed:
+                (self._stream.abort if self._stream.get_write_buffer_size() else self._stream.close)()
         if self._alive is not None:
             self._alive.cancel()
             self._alive = None

@@ -8,7 +8,7 @@ and the connection lives on (A2).
 from __future__ import annotations
 
 import os
-from itertools import chain
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 from holdfast.errors import ConnectionLost
@@ -54,7 +54,7 @@ def text_frames(lines: Iterable[bytes], *, masked: bool) -> bytes:
     """Return lines as text frames, one for each; a client masks its frames, a server does not."""
     if masked:
         return b"".join(frame(TEXT, line, masked=True) for line in lines)
-    return b"".join(chain.from_iterable((_head(len(line)), line) for line in lines))
+    return b"".join([_head(len(line)) + line for line in lines])
 
 
 def frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
@@ -74,6 +74,7 @@ def close_frame(code: int, reason: str, *, masked: bool) -> bytes:
     return frame(CLOSE, code.to_bytes(2) + said, masked=masked)
 
 
+@lru_cache(maxsize=1024)  # what is streamed has few sizes
 def _head(size: int) -> bytes:
     if size < 126:
         return _HEADS[size]
@@ -122,6 +123,8 @@ class FrameReader:
                     return received
                 at = after
             piece = data[at : at + self._left]
+            if self._left and not piece:  # the chunk ended with the head: no part of the frame was read yet
+                return received
             at += len(piece)
             self._left -= len(piece)
             whole = not self._left and not self._read

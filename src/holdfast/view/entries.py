@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 
 from holdfast.model.history import Terminal
+from holdfast.model.ids import made_at
 from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.safe_text import terminal_text
 from holdfast.view.terminal_colours import terminal_runs
@@ -63,6 +64,10 @@ class EntryView(NamedTuple):
     """Of a tool call: how far it is, as `in_progress`."""
     terminal: str = ""
     """Of a terminal: the id by which tool calls name it."""
+    at: int | None = None
+    """When it began, in microseconds since 1970; None where that is not known, as of entries with foreign ids."""
+    until: int | None = None
+    """When it began at the latest, where `at` is only when it began at the earliest (`holdfast.view.times`)."""
 
 
 _SPEAKERS: dict[str, Role] = {
@@ -88,6 +93,12 @@ _ONE_FENCE = re.compile(r"\s*(`{3,})([\w+-]*)[^`\n]*\n((?:(?! *```)[^\n]*\n)*)\1
 
 def view_entry(entry: Entry) -> EntryView:
     """Return what there is to show of an entry."""
+    view = _view(entry)
+    at = made_at(entry.key) if entry.entity else None
+    return view if at is None else view._replace(at=at)
+
+
+def _view(entry: Entry) -> EntryView:
     members = entry.members
     if (speaker := _SPEAKERS.get(entry.entity)) is not None:
         return EntryView(speaker, entry.key, "", "", tuple(map(_block, entry.blocks())))
@@ -223,11 +234,11 @@ def _changed_path(diff: dict[str, Any]) -> str:
 
 
 def _compared(path: str, old: str, new: str) -> Part:
-    from difflib import unified_diff  # noqa: PLC0415  (rarely needed)
+    from holdfast.view.line_diff import unified_patch  # noqa: PLC0415  (rarely needed)
 
     if len(old) + len(new) > MAX_DIFF_CHARACTERS:
         return Part("code", f"{path}\n\n{new}")
-    lines = unified_diff(old.splitlines(), new.splitlines(), path if old else "/dev/null", path, lineterm="")
+    lines = unified_patch(old.splitlines(), new.splitlines(), path if old else "/dev/null", path)
     return Part("diff", "\n".join(lines), path)
 
 

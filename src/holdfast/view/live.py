@@ -107,15 +107,24 @@ class LiveView:
             yield from _ended(update.get("reason"), update.get("error"))
             self._told_end = True
 
-    def replay(self, entries: Iterable[Entry]) -> Iterator[Block]:
-        """Yield a whole conversation."""
+    def replay(self, entries: Iterable[Entry], *, running: bool = False) -> Iterator[Block]:
+        """Yield a whole conversation; where its last turn is `running`, without the tool calls that go on.
+
+        One that has not ended is known by its title later, too: it may end after all.
+        """
         for entry in entries:
             for update in entry.updates():
                 yield from self.feed(event_from(update))
             if entry.entity != "terminal_update":  # the call it belongs to comes before or after
                 yield from self._pause()
                 yield from self._plans()
-        yield from self.finish()
+        if running:
+            yield from self._pause()
+        else:
+            unfinished = [self._entries.get("tool_call_update", key) for key in self._open]
+            yield from self.finish()
+            for update in (update for entry in unfinished if entry is not None for update in entry.updates()):
+                self._entries.apply(event_from(update))
         self._told_end = False
 
     def finish(self) -> Iterator[Block]:

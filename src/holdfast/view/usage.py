@@ -20,7 +20,7 @@ def usage_parts(usage: Any) -> list[str]:
             parts.append(f"{short_number(used)} tokens")
     match cost:
         case {"amount": int() | float() as amount, "currency": "USD"}:
-            parts.append(f"${amount:.2f}" if amount >= 1 else f"${amount:.3f}")
+            parts.append(f"${amount:.2f}" if amount >= 1 else f"${amount:.3f}".removesuffix("0"))
         case {"amount": int() | float() as amount, "currency": str(currency)}:
             parts.append(f"{amount:.2f} {currency}")
         case _:

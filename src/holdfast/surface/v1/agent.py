@@ -64,6 +64,10 @@ class RemoteAgent:
         """Return the request that logs in."""
         return "authenticate", {"methodId": method_id}
 
+    def logout(self) -> tuple[str, Update]:
+        """Return the request that logs out."""
+        return "logout", {}
+
     def new(self, roots: Update) -> tuple[str, Update]:
         """Return the request that creates a session."""
         return "session/new", _roots(roots)

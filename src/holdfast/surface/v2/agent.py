@@ -54,6 +54,10 @@ class RemoteAgent:
         """Return the request that logs in."""
         return "auth/login", {"methodId": method_id}
 
+    def logout(self) -> tuple[str, Update]:
+        """Return the request that logs out."""
+        return "auth/logout", {}
+
     def new(self, roots: Update) -> tuple[str, Update]:
         """Return the request that creates a session."""
         return "session/new", _roots(roots)
@@ -84,7 +88,12 @@ def _server(server: Update) -> Update:
 
 
 def _method(method: Update) -> Update:
-    return {"id": method.get("methodId"), **method}
+    """Return a way to log in with the id and the variables as version 1 has them: `id`, and a map by name (C12)."""
+    named: Update = {"id": method.get("methodId"), **method}
+    if isinstance(env := method.get("env"), list):
+        variables = [cast("Update", variable) for variable in cast("list[object]", env) if isinstance(variable, dict)]
+        named["env"] = {each["name"]: each["value"] for each in variables if each.keys() >= {"name", "value"}}
+    return named
 
 
 def _object(holder: Update, name: str) -> Update:

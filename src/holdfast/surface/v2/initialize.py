@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.surface.description import FORK
 
@@ -71,6 +71,8 @@ def _method(
     id_: str, name: str, description: str | None, arguments: tuple[str, ...] | None, more: Update | None
 ) -> Update:
     method: Update = {"type": "agent", **(more or {}), "methodId": id_, "name": name}
+    if isinstance(env := method.get("env"), dict):  # as an agent of version 1 has it
+        method["env"] = [{"name": variable, "value": value} for variable, value in cast("Update", env).items()]
     if arguments is not None:
         method |= {"type": "terminal", "args": list(arguments)}
     return method if description is None else {**method, "description": description}

@@ -1,4 +1,7 @@
-"""What a version 2 agent says of one session, as events: as it is. Events have the shape of its updates."""
+"""What a version 2 agent says of one session, as events: as it is, since events have the shape of its updates.
+
+Only types that agents leave out of their commands are added: a client would find the whole update malformed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import msgspec
 
 from holdfast.errors import InvalidParams, UsageError
 from holdfast.model import Event, check_update, event_from, in_one_line
+from holdfast.surface.v2.options import lift_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +49,13 @@ class Lifting:
             pass
         else:
             return (Event(chunk.session_update, chunk.message_id, in_one_line(raw), chunk.content.text),)
-        return (_checked(_object(raw), raw),)
+        update = _object(raw)
+        commands = update.get("availableCommands")
+        if update["sessionUpdate"] == "available_commands_update" and isinstance(commands, list):
+            lifted = lift_commands(cast("list[Any]", commands))
+            if lifted != commands:
+                return (_checked({**update, "availableCommands": lifted}),)
+        return (_checked(update, raw),)
 
     # Turns: the agent tells all of them by itself
 
@@ -76,7 +86,7 @@ class Lifting:
         if isinstance(answer.get("configOptions"), list):
             updates.append({"sessionUpdate": "config_option_update", "configOptions": answer["configOptions"]})
         if isinstance(answer.get("availableCommands"), list):
-            commands = answer["availableCommands"]
+            commands = lift_commands(answer["availableCommands"])
             updates.append({"sessionUpdate": "available_commands_update", "availableCommands": commands})
         return [event_from(update) for update in updates]
 
