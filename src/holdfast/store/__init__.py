@@ -24,10 +24,10 @@ from holdfast.store.port import (
     Shared,
     Snapshot,
     Store,
-    TurnLog,
     UnsealedTurn,
 )
 from holdfast.store.reports import AgentUsage, Directory, Finding, Size, Stats
+from holdfast.store.turn_log import TurnLog
 
 __all__ = [
     "AgentUsage",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]+)://"
 
 
 def default_address() -> str:
@@ -38,7 +38,7 @@ def data_directory() -> Path:
 
 def file_of(address: str) -> Path | None:
     """Return the file that an address names, or None for a store in memory; raise `UsageError` for any other."""
-    scheme = _SCHEME.match(address)
+    scheme = re.match(_SCHEME, address)
     if scheme is None:
         return None if address == MEMORY else Path(address)
     match scheme[1].lower():

@@ -65,9 +65,10 @@ async def copy_aliases(source: SessionStore, target: SessionStore) -> None:
 
 
 async def _copy(source: SessionStore, target: SessionStore, session: str) -> Outcome:
-    record, unsealed = await source.snapshot(session)
-    if unsealed is not None:
+    seen = await source.snapshot(session)
+    if seen.unsealed is not None:
         return "busy"
+    record = seen.record
     try:
         there = await target.get(session)
     except SessionNotFound:

@@ -7,29 +7,30 @@ outdated is refused (P4). `holdfast.store.address` opens the store that an addre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.model import SessionInfo, SessionState
+from holdfast.model import ArchiveFilter, Scope, SessionInfo, SessionState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from holdfast.format import Line
-    from holdfast.model import ArchiveFilter, Page, Scope
+    from holdfast.model import Page
     from holdfast.store.reports import Finding, Size, Stats
+    from holdfast.store.turn_log import TurnLog
 
 
-class Claim(NamedTuple):
+class Claim(msgspec.Struct, frozen=True):
     """The right to write a session, until another process takes it over."""
 
     session: str
     epoch: int
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, frozen=True):
     """A session as it is stored, without its conversation."""
 
     info: SessionInfo
@@ -42,7 +43,7 @@ class Record(NamedTuple):
     """How many logs were ever begun in it; each `Store.begin` adds one."""
 
 
-class UnsealedTurn(NamedTuple):
+class UnsealedTurn(msgspec.Struct, frozen=True):
     """A turn that was begun and not sealed: what was accepted, and what was said so far."""
 
     lines: list[bytes]
@@ -50,7 +51,7 @@ class UnsealedTurn(NamedTuple):
     """The process it runs in, in words; None where that process died, and the turn with it."""
 
 
-class EventWindow(NamedTuple):
+class EventWindow(msgspec.Struct, frozen=True):
     """How much of what was said stays readable after it was sealed, for clients whose stream was cut (H4)."""
 
     seconds: float = 600.0
@@ -59,7 +60,7 @@ class EventWindow(NamedTuple):
     """…and about so many bytes of a session: what is older goes first."""
 
 
-class KeptLog(NamedTuple):
+class KeptLog(msgspec.Struct, frozen=True):
     """What was written into the log of a turn, or of the time between two, sealed or not."""
 
     turn: int
@@ -67,7 +68,7 @@ class KeptLog(NamedTuple):
     lines: list[bytes]
 
 
-class Owner(NamedTuple):
+class Owner(msgspec.Struct, frozen=True):
     """A living process that has a session open."""
 
     name: str
@@ -76,7 +77,7 @@ class Owner(NamedTuple):
     """Where it listens, as in `SessionElsewhere`."""
 
 
-class Claimed(NamedTuple):
+class Claimed(msgspec.Struct, frozen=True):
     """What one gets with a claim; `broken` is the turn that its last writer left unsealed."""
 
     claim: Claim
@@ -84,14 +85,14 @@ class Claimed(NamedTuple):
     broken: UnsealedTurn | None
 
 
-class Snapshot(NamedTuple):
+class Snapshot(msgspec.Struct, frozen=True):
     """A session as it is now, for readers: nobody is disturbed by taking one."""
 
     record: Record
     unsealed: UnsealedTurn | None
 
 
-class Forked(NamedTuple):
+class Forked(msgspec.Struct, frozen=True):
     """A fork that was made."""
 
     claim: Claim
@@ -101,7 +102,7 @@ class Forked(NamedTuple):
     """Whether it ends inside a turn; the private entries of that turn are not in it."""
 
 
-class PrivateEntry(NamedTuple):
+class PrivateEntry(msgspec.Struct, frozen=True):
     """A private entry, and how many lines the history had when its turn began and when it was sealed."""
 
     start: int
@@ -109,14 +110,14 @@ class PrivateEntry(NamedTuple):
     data: bytes
 
 
-class Shared(NamedTuple):
+class Shared(msgspec.Struct, frozen=True):
     """How many lines at its beginning a history has in common with that of another session."""
 
     session: str
     lines: int
 
 
-class Alias(NamedTuple):
+class Alias(msgspec.Struct, frozen=True):
     """Another name of a session; None for the session once it was deleted."""
 
     principal: str
@@ -136,7 +137,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The agent it belongs to from now on (F6: the first prompt binds a session that belongs to none)."""
 
 
-class SearchArea(NamedTuple):
+class SearchArea(msgspec.Struct, frozen=True):
     """The sessions that a search looks through."""
 
     scope: Scope
@@ -173,22 +174,6 @@ class Hit(msgspec.Struct, frozen=True):
     key: str
     text: str
     marks: tuple[tuple[int, int], ...]
-
-
-class TurnLog(Protocol):
-    """The events of a turn, or of the time between two turns, until they are sealed."""
-
-    def append(self, lines: bytes) -> Awaitable[None] | None:
-        """Keep encoded events, a newline after each. Called from the event loop; with none, to ask whether it could.
-
-        Return None where they are kept already, or something that completes when they are. Raise `StoreError` where
-        they cannot be kept: nothing of them is then. What is appended later is never kept earlier.
-        """
-        ...
-
-    async def sync(self) -> None:
-        """Make what was appended so far durable."""
-        ...
 
 
 class Store(Protocol):
@@ -238,13 +223,23 @@ class Store(Protocol):
         ...
 
     async def begin(
-        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True, durable: bool = True
+        self,
+        claim: Claim,
+        lines: Sequence[bytes],
+        changes: Changes,
+        *,
+        activity: bool = True,
+        durable: bool = True,
+        opening: bytes = b"",
     ) -> TurnLog:
         """Open the log of a turn with what was accepted, as a prompt.
 
         Without `durable` that need only be kept when this returns; it is durable within a second, and in any case with
         the next `TurnLog.sync` and with the seal. Without `activity` it is the log of what happens between two turns:
         the session's last activity stays what it was, and one that never got a prompt stays out of lists.
+
+        Where `keep_events` was called, `opening` has the first lines that `read_events` returns of the log, a newline
+        behind each; what was accepted is not among those.
         """
         ...
 

@@ -16,6 +16,8 @@ class Size(msgspec.Struct, frozen=True):
     """All of it on disk: the database, its log, and the logs of turns."""
     free: int
     """What of that is empty, and could be given back."""
+    shrinks: bool = True
+    """Whether a vacuum gives empty space back to the system; a server keeps it, for what is stored next."""
 
 
 class Directory(msgspec.Struct, frozen=True):

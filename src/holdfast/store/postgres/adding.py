@@ -57,7 +57,11 @@ async def _add(
 
     Return whether that one was there.
     """
-    remembered = [list(column) for column in zip(*private, strict=True)] or [[], [], []]
+    remembered = [
+        [entry.start for entry in private],
+        [entry.position for entry in private],
+        [entry.data for entry in private],
+    ]
     segments = NewSegments(HistoryEnd(shared[1], shared[1], 0), lines, new.info.principal)
     arguments = (*info_columns(*new), *segments.end, *segments.columns, *remembered, *shared)
     return bool(await database.transact(("lock_deleting", ()), ("add_session", arguments)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Held:
     """What this process knows of a session it may write. Nobody else changes any of it while the claim holds."""
 
-    __slots__ = ("agent", "end", "is_running", "kept_bytes", "log", "n", "node", "principal", "turn")
+    __slots__ = ("agent", "end", "is_running", "kept_bytes", "log", "n", "node", "oldest_log", "principal", "turn")
 
     def __init__(self, node: Node, n: int, turn: int, end: HistoryEnd, principal: str, agent: str) -> None:
         self.node: Node = node
@@ -35,7 +35,10 @@ class Held:
         """The log of the turn that runs here."""
         self.is_running: bool = False
         self.kept_bytes: float = math.inf
-        """How large the logs that are kept of it are at most."""
+        """How large the logs that are kept of it are at most…"""
+        self.oldest_log: int = 0
+        """…and that of which turn is the oldest. A seal need not look for older ones: what was removed is in an index
+        until it is vacuumed."""
 
 
 class Claims:
@@ -114,10 +117,10 @@ class Claims:
             raise await self.moved(claim)
         return held
 
-    def opened(self, claim: Claim, held: Held) -> TurnRows:
-        """Return the log for the turn that was begun."""
+    def opened(self, claim: Claim, held: Held, opening: bytes) -> TurnRows:
+        """Return the log for the turn that was begun; what opens it is stored."""
         held.is_running = True
-        held.log = TurnRows(self._flushes, held.node, claim, held.n, held.turn)
+        held.log = TurnRows(self._flushes, held.node, claim, held.n, held.turn, 1 if opening else 0)
         return held.log
 
     async def moved(self, claim: Claim) -> Exception:

@@ -17,6 +17,7 @@ import asyncpg
 import msgspec
 
 from holdfast.errors import HoldfastError, StoreDamaged, StoreError, StoreFull, StoreTooNew, UsageError
+from holdfast.store.postgres.connections import CONNECT_SECONDS, Connections
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 # pyright: reportMissingTypeStubs=false
 
 OLDEST_SERVER = 15
-CONNECTIONS = 8
-"""So many connections are used at once, besides one for the heartbeat and one for what running turns say."""
-
 PATIENCE = 30.0
 """So many seconds a database that is not there is waited for: a restart or a failover is a pause, not an error."""
 
@@ -38,7 +36,6 @@ PAUSES = 0.05, 1.0
 SILENCE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
 """How a connection finds out, within 30 seconds, that the other end is gone without a word."""
 
-CONNECT_SECONDS = 10.0
 IDLE_TRANSACTION = "10s"
 """After so long the database ends a transaction whose process was stopped; nearly all of ours are single statements."""
 
@@ -117,7 +114,7 @@ class Database:
             "statement_cache_size": 200 if address.prepares else 0,
             "timeout": CONNECT_SECONDS,
         }
-        self._pool: Any = None
+        self._connections: Connections = Connections()
         self._closed = False
 
     @classmethod
@@ -134,15 +131,7 @@ class Database:
     async def _open(self) -> None:
         try:
             await (await self.connect()).close()  # whoever names a wrong address should not wait to hear of it
-            self._pool = await asyncpg.create_pool(
-                self.address.dsn,
-                min_size=0,
-                max_size=CONNECTIONS,
-                max_inactive_connection_lifetime=60,
-                init=_break_when_silent,
-                reset=_as_it_is,
-                **self._options,
-            )
+            await self._connections.open(self.address.dsn, init=_break_when_silent, **self._options)
         except Exception as e:
             raise self.plain_error(e) from e
         await self._check_server()
@@ -153,11 +142,17 @@ class Database:
 
         Raise `StoreError` where it does not come back, or cannot do it.
         """
-        text = self._queries[name]
+        return await self._fetch(self._queries[name], arguments)
+
+    async def fetch_rows(self, name: str, rows: int, /, *arguments: Any) -> list[Any]:
+        """Run a query that has so many `rows` at most, a number that is part of its text; see `fetch`."""
+        return await self._fetch(self._queries[name].replace(":rows", str(rows)), arguments)
+
+    async def _fetch(self, text: str, arguments: tuple[Any, ...]) -> list[Any]:
         retries = Retries(self)
         while True:
             try:
-                async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
+                async with self._connections.take() as connection:
                     return await connection.fetch(text, *arguments)
             except Exception as e:  # noqa: BLE001  (what it means is found out there)
                 await retries.after(e)
@@ -180,7 +175,7 @@ class Database:
         retries = Retries(self)
         while True:
             try:
-                async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection, connection.transaction():
+                async with self._connections.take() as connection, connection.transaction():
                     await connection.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TRANSACTION}'")
                     rows: list[Any] = []
                     for name, arguments in statements:
@@ -192,7 +187,7 @@ class Database:
     async def run_alone(self, *statements: str) -> None:
         """Run statements that take long and cannot be in a transaction."""
         try:
-            async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
+            async with self._connections.take() as connection:
                 for statement in statements:
                     await connection.execute(statement)
         except Exception as e:
@@ -216,13 +211,7 @@ class Database:
     async def close(self) -> None:
         """Close all connections; whoever still uses one has a moment to end."""
         self._closed = True
-        if self._pool is not None:
-            pool, self._pool = self._pool, _Closed()
-            try:
-                async with asyncio.timeout(5):
-                    await pool.close()
-            except Exception:  # noqa: BLE001  (it goes on without them)
-                pool.terminate()
+        await self._connections.close()
 
     def plain_error(self, error: BaseException) -> Exception:
         """Return what an error of the database means for the user, and what to do about it."""
@@ -279,7 +268,7 @@ class Database:
         if await self._format() == len(scripts):
             return
         try:
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._connections.take() as connection, connection.transaction():
                 await connection.execute("SELECT pg_advisory_xact_lock($1, $2)", *LOCK)
                 await connection.execute("CREATE SCHEMA IF NOT EXISTS holdfast")
                 done = await self._format_in(connection)  # another process may have been faster
@@ -290,8 +279,13 @@ class Database:
             raise self.plain_error(e) from e
 
     async def _format(self) -> int:
-        async with self._pool.acquire() as connection:
-            return await self._format_in(connection)
+        retries = Retries(self)  # it was there a moment ago: it may be restarting
+        while True:
+            try:
+                async with self._connections.take() as connection:
+                    return await self._format_in(connection)
+            except Exception as e:  # noqa: BLE001
+                await retries.after(e)
 
     async def _format_in(self, connection: Any) -> int:
         """Return how many migrations were done; raise `StoreTooNew` where a newer Holdfast did more."""
@@ -317,7 +311,8 @@ class Retries:
     async def after(self, error: Exception) -> None:
         """Wait a little after an error; raise it, in words for the user, where another attempt would not help."""
         if not is_gone(error) or self._database.is_closed or asyncio.get_running_loop().time() > self._until:
-            raise self._database.plain_error(error) from error
+            plain = self._database.plain_error(error)
+            raise plain from (None if plain is error else error)
         await asyncio.sleep(self._pause)
         self._pause = min(2 * self._pause, PAUSES[1])
 
@@ -332,17 +327,6 @@ async def _break_when_silent(connection: Any) -> None:
     for name, value in SILENCE.items():
         if (option := getattr(socket, name, None)) is not None:
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-async def _as_it_is(_connection: Any) -> None:
-    """Leave a connection as it is between two uses: nothing of ours outlasts a transaction."""
-
-
-class _Closed:
-    """Stands for the connections of a store that was closed."""
-
-    def acquire(self, **_: Any) -> Any:
-        raise StoreError("The session store is closed")
 
 
 def _reason(error: BaseException) -> str:

@@ -33,21 +33,24 @@ NOT_STORED = "What was said could not be stored; the log of this process says wh
 class TurnRows:
     """The log of one turn: a row for each flush that has something of it."""
 
-    __slots__ = ("_flushes", "_lines", "claim", "failure", "n", "node", "seq", "size", "turn", "waiting")
+    __slots__ = (
+        "_flushes", "_is_held", "_lines", "claim", "failure", "n", "node", "seq", "size", "turn", "waiting"
+    )  # fmt: skip
 
-    def __init__(self, flushes: Flushes, node: Node, claim: Claim, n: int, turn: int) -> None:
+    def __init__(self, flushes: Flushes, node: Node, claim: Claim, n: int, turn: int, seq: int = 0) -> None:
         self.claim: Claim = claim
         self.node: Node = node
         self.n: int = n
         self.turn: int = turn
-        self.seq: int = 0
-        """The number of its last row; the prompt is in row 0."""
+        self.seq: int = seq
+        """The number of its last row; the prompt is in row 0, what opens the log in row 1."""
         self.size: int = 0
         """How much was appended."""
         self.failure: StoreError | None = None
         """Why nothing more can be kept, if it cannot."""
         self._flushes = flushes
         self._lines: list[bytes] = []
+        self._is_held = False
         self.waiting: asyncio.Future[None] | None = None
         """Completes when what waits is stored."""
 
@@ -63,8 +66,29 @@ class TurnRows:
         if lines:
             self._lines.append(lines)
             self.size += len(lines)
-        self._flushes.add(self)
+        if not self._is_held:
+            self._flushes.add(self)
         return self.waiting
+
+    def hold(self) -> TurnRows | None:
+        """Keep what waits, and all that is appended now, for the seal. None: nothing waits."""
+        if not self._lines:
+            return None
+        self._is_held = True
+        self._flushes.forget(self)
+        return self
+
+    def take_held(self) -> bytes:
+        """Return what was held, and forget it."""
+        lines, self._lines = b"".join(self._lines), []
+        self.waiting = None
+        return lines
+
+    def let_go(self) -> None:
+        """Let what was held go with the next flush."""
+        self._is_held = False
+        if self._lines:
+            self._flushes.add(self)
 
     async def sync(self) -> None:
         """Wait until all that was appended is stored: in a database that is durable."""

@@ -14,7 +14,7 @@ from holdfast.format import event_in, searchable
 from holdfast.model import UNBOUND
 from holdfast.store.port import Hit
 from holdfast.store.postgres.rows import encode, info_of
-from holdfast.store.postgres.search_words import MANY_BYTES, asked_words
+from holdfast.store.postgres.search_words import MANY_BYTES, asked_owner, asked_words
 from holdfast.store.words import parse_query
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 WALKED = 10_000
 """So many of the newest texts are walked through: a word that is too rare for that is quickly found by the index."""
 
+FEW = 2_000
+"""Where no more texts of all principals than these have the words, each is looked at: whose it is says the text itself.
+With more, the index puts the texts of the principal and those with the words together, which reads through both."""
+
 PAGE = 200
 """So many hits are taken at a time, at least."""
 
@@ -37,7 +41,7 @@ async def find(database: Database, text: str, area: SearchArea, limit: int) -> l
     query = parse_query(text)
     if not query.terms:
         return []
-    search = _Search(database, query, area, max(limit, PAGE))
+    search = _Search(database, query, area, limit)
     hits: list[Hit] = []
     async for page in search.pages():
         hits += await search.hits(page, limit - len(hits))
@@ -49,11 +53,14 @@ async def find(database: Database, text: str, area: SearchArea, limit: int) -> l
 class _Search:
     """One search: what is asked for, and where."""
 
-    def __init__(self, database: Database, query: Query, area: SearchArea, page: int) -> None:
+    def __init__(self, database: Database, query: Query, area: SearchArea, limit: int) -> None:
         self._database = database
         self._asked = query
         self._in_a_row = any(len(term.words) > 1 for term in query.terms)
-        self._query = asked_words(query, area.scope.principal)
+        self._words = asked_words(query)
+        self._owner = asked_owner(area.scope.principal)
+        self._query = f"{self._owner} & {self._words}"
+        self._are_few = True
         self._area = (
             area.scope.principal,
             None if area.scope.agent is None else [area.scope.agent, UNBOUND],
@@ -62,25 +69,38 @@ class _Search:
             area.since,
         )
         self._is_part = area.scope.agent is not None or area.is_part
-        self._page = page
+        self._limit = limit
+        self._page = max(limit, PAGE)
 
     async def pages(self) -> AsyncIterator[list[Any]]:
         """Find what has all of the words, newest first, a page at a time."""
         newest = await self._database.value("newest_doc")
         floor, before = max(newest - WALKED, 0), newest
+        found: list[Any] = []
         while before > floor:
             found = await self._database.fetch("walk_words", floor, before, self._query, self._page)
-            if found:
-                yield found
             before = found[-1]["id"] - 1 if len(found) == self._page else floor
+            if found and (before > floor or len(found) >= self._limit):
+                yield found
+                found = []
         while before > 0:
-            found = await self._older(before)
+            older = await self._older(before)
+            before = older[-1]["id"] - 1 if len(older) == self._page else 0
+            found += older  # with the last of those that were walked through
             if found:
                 yield found
-            before = found[-1]["id"] - 1 if len(found) == self._page else 0
+                found = []
+        if found:
+            yield found
 
     async def _older(self, before: int) -> list[Any]:
         if not self._is_part:
+            if self._are_few:
+                asked = (before, self._words, self._owner, FEW + 1, self._page)
+                found = await self._database.fetch("find_few_words", *asked)
+                if found[0]["total"] <= FEW:
+                    return [row for row in found if row["id"] is not None]
+                self._are_few = False
             return await self._database.fetch("find_words", before, self._query, self._page)
         # Hits of others would otherwise be passed over one by one.
         return await self._database.fetch("find_words_of_sessions", before, self._query, self._page, *self._area)
@@ -117,7 +137,7 @@ class _Search:
         else:
             lines, is_long = body.split(b"\n"), len(body) > MANY_BYTES
             first = event_in(lines[0])
-            kind, key = first.kind, first.key
+            kind, key = first.rule.entity or first.kind, first.key
             text = searchable(takewhile(lambda line: _is_same(event_in(line), first), lines))
         # The index knows not which words are in a row, and a long text by digests only.
         if (self._in_a_row or is_long) and not self._asked.is_in(text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b32encode
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -31,14 +32,17 @@ _LONG = "#"
 
 def indexed_words(text: str, principal: str) -> str:
     """Return what to store for a text, in the notation of a `tsvector`."""
-    words = {_fitting(without_accents(word)) for word in words_in(text)}
-    if sum(len(word.encode()) for word in words) > MANY_BYTES:
-        words = {_LONG, *map(_digest, words)}
+    if text.isascii() and len(text) <= LONGEST_WORD:  # most are, and no word of it is too long
+        words = set(words_in(text.lower()))
+    else:
+        words = {_fitting(without_accents(word)) for word in words_in(text)}
+        if sum(len(word.encode()) for word in words) > MANY_BYTES:
+            words = {_LONG, *map(_digest, words)}
     return " ".join(f"'{word}'" for word in (_owner(principal), *sorted(words)))
 
 
-def asked_words(query: Query, principal: str) -> str:
-    """Return the question for texts of a principal, in the notation of a `tsquery`.
+def asked_words(query: Query) -> str:
+    """Return the question for texts, in the notation of a `tsquery`.
 
     It asks for all of the words. Whether they are in a row, and in a long text whether they are there, is to be looked
     up in the text.
@@ -47,9 +51,15 @@ def asked_words(query: Query, principal: str) -> str:
     begun = {term.words[-1] for term in query.terms if term.is_prefix}
     asked = [f"('{_fitting(word)}' | '{_digest(word)}')" for word in sorted(whole)]
     asked += [f"('{_beginning(word)}':* | '{_LONG}')" for word in sorted(begun)]
-    return " & ".join([f"'{_owner(principal)}'", *asked[:MOST_ASKED]])
+    return " & ".join(asked[:MOST_ASKED])
 
 
+def asked_owner(principal: str) -> str:
+    """Return the question for texts of a principal, in the notation of a `tsquery`."""
+    return f"'{_owner(principal)}'"
+
+
+@lru_cache(maxsize=1024)
 def _owner(principal: str) -> str:
     """Return the word that says whose a text is. No text has it: it is no letter or digit it begins with."""
     return f"@{blake2b(principal.encode(errors='replace'), digest_size=8).hexdigest()}"

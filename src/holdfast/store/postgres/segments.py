@@ -34,6 +34,14 @@ class NewSegments:
         texts = tuple(list(column) for column in zip(*self._texts, strict=True)) or ([], [], [], [])
         return (*parts, *texts)
 
+    @property
+    def only(self) -> tuple[Any, ...] | None:
+        """The lines, checksum and body of the only one, and places, sizes and words of its texts; None for several."""
+        if len(self._parts) != 1:
+            return None
+        (_, *part), texts = self._parts[0], self._texts
+        return (*part, [text[1] for text in texts], [text[2] for text in texts], [text[3] for text in texts])
+
     def _cut(self, lines: Sequence[Line], principal: str) -> None:
         position, tail, tail_bytes = self.end
         for number, run in enumerate(runs(lines), start=1):

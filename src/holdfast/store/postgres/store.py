@@ -19,6 +19,7 @@ from holdfast.store.postgres.adding import NewSession, add_copy, add_fork
 from holdfast.store.postgres.claims import Claims, Held, called, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
 from holdfast.store.postgres.flushing import Flushes
+from holdfast.store.postgres.log_vacuum import LogVacuum
 from holdfast.store.postgres.nodes import LEASE, Nodes
 from holdfast.store.postgres.rows import (
     EMPTY,
@@ -47,7 +48,9 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 """How often something is tried again that others change at the same time."""
 
-_ARCHIVED: dict[ArchiveFilter, list[bool]] = {"exclude": [False], "only": [True], "include": [False, True]}
+UNCHANGED = change_columns(Changes(), "", None)
+
+_ARCHIVED: dict[ArchiveFilter, bool | None] = {"exclude": False, "only": True, "include": None}
 
 
 class PostgresStore:
@@ -58,6 +61,7 @@ class PostgresStore:
         self._nodes = Nodes(database, self._node_fenced)
         self._flushes = Flushes(database, self._nodes)
         self._claims = Claims(database, self._nodes, self._flushes)
+        self._log_vacuum = LogVacuum(database)
         self._scopes: dict[tuple[str, str], int] = {}
         self._window: EventWindow | None = None
         self._key = b""
@@ -114,11 +118,11 @@ class PostgresStore:
         after = cursors.verify(cursor, self._key, filters)
         if not is_storable(scope.principal + (scope.agent or "")):
             return Page((), None)
-        arguments = (scope.principal, agents_of(scope), _ARCHIVED[archived], after.updated_at, after.n, limit + 1)
+        arguments = (scope.principal, agents_of(scope), _ARCHIVED[archived], after.updated_at, after.n)
         if cwd is None:
-            rows = await self._database.fetch("list_in_scope", *arguments)
+            rows = await self._database.fetch_rows("list_in_scope", limit + 1, *arguments)
         else:
-            rows = await self._database.fetch("list_in_directory", *arguments, encode(cwd))
+            rows = await self._database.fetch_rows("list_in_directory", limit + 1, *arguments, encode(cwd))
         page = tuple(info_of(row) for row in rows[:limit])
         if len(rows) <= limit:
             return Page(page, None)
@@ -256,6 +260,7 @@ class PostgresStore:
         *,
         activity: bool = True,
         durable: bool = True,  # noqa: ARG002  (what is kept here is durable)
+        opening: bytes = b"",
     ) -> TurnRows:
         prompt = b"".join(line + b"\n" for line in lines)
         held = await self._claims.check(claim)
@@ -263,8 +268,12 @@ class PostgresStore:
             raise StoreError("The last turn of this session is not sealed yet")
         columns = await self._change_columns(held, changes)
         turn = held.turn + 1
-        arguments = (held.node.id, held.n, claim.epoch, *columns, turn, activity, prompt)
-        if await self._database.first("begin_turn", *arguments) is None:
+        arguments = (held.node.id, held.n, claim.epoch, *columns, turn, activity, prompt, opening)
+        if columns == UNCHANGED:
+            begun = await self._database.first("begin_plain_turn", *arguments[:3], *arguments[-4:])
+        else:
+            begun = await self._database.first("begin_turn", *arguments)
+        if begun is None:
             now = await self._database.first("is_held", held.node.id, claim.session, claim.epoch)
             if now is None:
                 raise await self._claims.moved(claim)
@@ -272,10 +281,10 @@ class PostgresStore:
                 raise StoreError("The last turn of this session is not sealed yet")
         held.turn = turn
         self._changed(held, changes)
-        held.kept_bytes += len(prompt)
+        held.kept_bytes += len(prompt) + len(opening)
         if self._window is not None and held.kept_bytes > self._window.size:
             held.kept_bytes = await self._database.value("forget_large_events", held.n, self._window.size, turn)
-        return self._claims.opened(claim, held)
+        return self._claims.opened(claim, held, opening)
 
     async def seal(
         self,
@@ -293,17 +302,26 @@ class PostgresStore:
         segments = NewSegments(held.end, lines, held.principal)
         if segments.end.tail != held.end.tail:
             await histories.merge_tail(self._database, claim, held)
-        arguments = (
-            held.node.id, held.n, claim.epoch, *columns,
-            held.end.lines, messages, *segments.end, activity, *segments.columns, [*private],
-            None if self._window is None else last,
-        )  # fmt: skip
-        if await self._database.first("seal_turn", *arguments) is None:
+        last = None if self._window is None else last
+        mine, sealed = (held.node.id, held.n, claim.epoch), (held.end.lines, messages, *segments.end, activity)
+        is_plain = not private and columns[0] and columns[1:] == UNCHANGED[1:]
+        if is_plain and held.log is not None and (only := segments.only) is not None:
+            more = (*sealed, *only, held.log.seq + 1, last, held.oldest_log)
+            done = await self._database.first("seal_plain_turn", *mine, columns[0], *more)
+        else:
+            more = (*sealed, *segments.columns, [*private], last, held.oldest_log)
+            done = await self._database.first("seal_turn", *mine, *columns, *more)
+        if done is None:
             now = await self._database.first("is_held", held.node.id, claim.session, claim.epoch)
             if now is None or now["unsealed"] or now["lines"] != segments.end.lines:
                 raise await self._claims.moved(claim)  # otherwise it was sealed, and the answer was lost
         held.end = segments.end
-        held.kept_bytes += 0 if held.log is None else held.log.size + len(last or b"")
+        if last is None:
+            held.oldest_log = held.turn + 1
+        if held.log is not None:
+            held.kept_bytes += held.log.size + len(last or b"")
+            if last is None:
+                self._log_vacuum.removed(held.log.seq + 1, held.log.size)
         held.is_running, held.log = False, None
         self._changed(held, changes)
 
@@ -316,7 +334,8 @@ class PostgresStore:
 
     async def forget_events(self) -> None:
         if self._window is not None:
-            await self._database.fetch("forget_old_events", self._window.seconds)
+            rows, size = await self._database.first("forget_old_events", self._window.seconds)
+            self._log_vacuum.removed(rows, size)
 
     async def fork(
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
@@ -423,6 +442,7 @@ class PostgresStore:
         try:
             await self._flushes.close()
             await self._nodes.close()
+            await self._log_vacuum.close()
         except StoreError:  # a database that is gone finds out by itself
             pass
         finally:

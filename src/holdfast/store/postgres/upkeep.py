@@ -60,4 +60,4 @@ async def _usage(database: Database) -> tuple[AgentUsage, ...]:
 async def size(database: Database) -> Size:
     """Measure the space in the database. How much of it is free is what the database has counted, not measured."""
     row = await database.first("size")
-    return Size(row["used"], row["free"])
+    return Size(row["used"], row["free"], shrinks=False)

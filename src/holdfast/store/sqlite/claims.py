@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from holdfast.errors import SessionBusy, SessionElsewhere, SessionMoved
 from holdfast.store.port import Claim, Claimed, Owner, Snapshot, UnsealedTurn
 from holdfast.store.sqlite.rows import ClaimedRow, ReleasedRow, SessionRow, find_session
@@ -41,7 +43,7 @@ class Claims:
             self._logs.keep(transaction, Claim(session, row.epoch), claim, log)
         if row.owner not in (None, self._processes.me):
             self._processes.forget_dead()
-        return Claimed(claim, record._replace(epoch=claim.epoch), broken)
+        return Claimed(claim, msgspec.structs.replace(record, epoch=claim.epoch), broken)
 
     def release(self, transaction: Transaction, claim: Claim) -> None:
         """Stop being the writer of a session; see `holdfast.store.port.Store.release`."""
@@ -98,7 +100,7 @@ class Claims:
         if row.accepted is not None:
             unsealed = UnsealedTurn(self._lines(row, row.accepted, None), self._running_in(row))
         elif (begun := self._logs.read(row.n, row.turn + 1).beginning) is not None:
-            row = row._replace(turn=row.turn + 1)
+            row = msgspec.structs.replace(row, turn=row.turn + 1)
             unsealed = UnsealedTurn(self._lines(row, begun.accepted, None), self._running_in(row))
         return Snapshot(row.record(), unsealed)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import re
 import time
 from contextlib import contextmanager
-from importlib import resources
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
@@ -18,12 +18,11 @@ from holdfast.format import FORMAT
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Generator, Iterator
-    from importlib.resources.abc import Traversable
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
-RowT = TypeVar("RowT", bound=tuple[Any, ...])
+RowT = TypeVar("RowT")
 
 OLDEST_SQLITE = 3_051_003
 """Before it, resetting the write-ahead log while another process reads could corrupt the database."""
@@ -43,7 +42,7 @@ cost more processor time than they save.
 STOP_STEPS = 100_000
 """How often long work looks whether it should stop: every few milliseconds."""
 
-_HERE: Traversable = resources.files(__package__ or "")
+_HERE = Path(__file__).parent  # `importlib.resources` is for packages in archives, and takes 4 ms to import
 
 
 class Database:
@@ -205,9 +204,11 @@ class Database:
             self._busy_until = now + BUSY_SECONDS
         if now >= self._busy_until:
             return False
+        from random import uniform  # noqa: PLC0415  (who is alone with a store never waits)
+
         shortest, longest = BUSY_PAUSES
         # At random, so that those who wait do not all try at the same moment.
-        time.sleep(random.uniform(0.5, 1.0) * min(longest, shortest * 2 ** min(attempts, 10)))  # noqa: S311
+        time.sleep(uniform(0.5, 1.0) * min(longest, shortest * 2 ** min(attempts, 10)))  # noqa: S311
         return True
 
     def _check(self) -> None:
@@ -250,11 +251,11 @@ class Database:
 
 def migrations() -> list[str]:
     """Read the migrations, in order. There are as many as the format has numbers."""
-    files = [file for file in (_HERE / "migrations").iterdir() if file.name.endswith(".sql")]
-    return [file.read_text() for file in sorted(files, key=lambda file: file.name)]
+    return [file.read_text() for file in sorted((_HERE / "migrations").glob("*.sql"))]
 
 
+@cache
 def queries() -> dict[str, str]:
-    """Read the queries, by name."""
+    """Read the queries, by name; once, for all connections of the process."""
     parts = re.split(r"^-- name: (\w+)$", (_HERE / "queries.sql").read_text(), flags=re.MULTILINE)
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}

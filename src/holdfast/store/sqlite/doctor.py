@@ -98,10 +98,22 @@ def check_integrity(db: Database, _examined: ExaminedStore) -> Finding:
     return Finding("database", "ok", "SQLite finds no damage")
 
 
+def check_sessions(db: Database, _examined: ExaminedStore) -> Finding:
+    """Find out whether what is known of every session can be read."""
+    if damaged := [id_ for (id_,) in db.rows("unreadable_sessions", limit=SHOWN)]:
+        return Finding(
+            "sessions", "problem", f"What is known of sessions is damaged, as of {', '.join(damaged)}", BACKUP
+        )
+    return Finding("sessions", "ok", "What is known of every session can be read")
+
+
 def check_histories(db: Database, _examined: ExaminedStore) -> Finding:
     """Find out whether every history has the lines it should have, as they were written."""
     if missing := [id_ for (id_,) in db.rows("miscounted_sessions", limit=SHOWN)]:
         return Finding("histories", "problem", f"Parts of histories are missing, as of {', '.join(missing)}", BACKUP)
+    if misplaced := list(db.rows("gaps_in_histories", limit=SHOWN)):
+        places = ", ".join(f"line {position + 1} of {session}" for session, position, _ in misplaced)
+        return Finding("histories", "problem", f"Parts of histories are out of place, as at {places}", BACKUP)
     if damaged := list(islice(find_damaged(db), SHOWN)):
         places = ", ".join(f"lines {first + 1} to {end} of {session}" for session, first, end in damaged)
         return Finding("histories", "problem", f"Parts of histories are damaged, as {places}", BACKUP)
@@ -207,6 +219,7 @@ CHECKS: tuple[Check, ...] = (
     check_permissions,
     check_format,
     check_integrity,
+    check_sessions,
     check_histories,
     check_search_index,
     check_turns,

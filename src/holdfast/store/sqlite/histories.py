@@ -138,6 +138,7 @@ class HistoryReader:
 
     def __init__(self, session: str, start: int, end: int, *, marks: bool) -> None:
         self._session = session
+        self._marks = marks
         self._reader = BlockReader(session, start, end, marks=marks)
         self._n: int | None = None
         self._size = FIRST_READ_BYTES
@@ -153,29 +154,46 @@ class HistoryReader:
         Raise `StoreDamaged` where the next lines are damaged, once those before them were read.
         """
         if self._n is None:
-            row = find_session(db, self._session)
-            self._n, self._reader.end = row.n, min(self._reader.end, row.lines)
+            self._n = self._begin(db)
         if self._reader.is_done:
             return []
-        blocks = self._reader.blocks(_segments(db, self._n, self._reader.line), self._size)
+        rows = _segments(db, self._n, self._reader.line, self._reader.passed)
+        blocks = self._reader.blocks(rows, self._size)
         if not blocks:
             find_session(db, self._session)  # it may have been deleted meanwhile
             blocks = self._reader.missing()
         self._size = READ_BYTES
         return blocks
 
+    def _begin(self, db: Database) -> int:
+        """Find the session and where its history ends; return the session's number."""
+        n = find_session(db, self._session).n
+        lines, end = next(db.rows("get_history_end", n=n), (0, 0))
+        if lines is None or end > lines <= self._reader.end:
+            # There is more than there should be. What is there can be shown; nobody may take less for all of it (P11).
+            if not self._marks:
+                raise damaged(self._session, lines or 0, end)
+            self._reader.end = end
+        else:
+            self._reader.end = min(self._reader.end, lines)
+        return n
+
 
 def find_damaged(db: Database) -> Iterator[tuple[str, int, int]]:
     """Find the segments that are damaged: a session that has it, its first line, and the one behind its last."""
-    for segment, lines, expected, body in db.rows("every_segment"):
-        if not is_whole(body, lines, expected):
+    for segment, lines, body, expected in db.rows("every_segment"):
+        if not is_whole(body or b"", lines, expected):
             for session, position in db.rows("place_of_segment", segment=segment):
-                yield session, position, position + lines
+                yield session, position, position + (lines or 0)
 
 
-def _segments(db: Database, n: int, line: int) -> Iterator[Segment]:
-    """Read the segments of a history from the one with that line on."""
-    return (Segment(*row) for row in db.rows("read_history", n=n, line=line))
+def _segments(db: Database, n: int, line: int, passed: int | None = None) -> Iterator[Segment]:
+    """Read the segments of a history from the one with that line on; `passed` is where the one before begins."""
+    rows = db.rows("read_history", n=n, line=line, passed=line if passed is None else passed)
+    return (
+        Segment(position, segment, lines or 0, expected, body or b"")
+        for position, segment, lines, body, expected in rows
+    )
 
 
 def _whole_segments(db: Database, session: str, n: int) -> Iterator[Segment]:

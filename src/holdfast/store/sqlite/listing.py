@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import heapq
-import secrets
+import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from holdfast.model import Page
-from holdfast.store import cursors
 from holdfast.store.sqlite.rows import ListedRow
 from holdfast.store.sqlite.scopes import scope_numbers
 
@@ -27,7 +26,7 @@ def cursor_key(db: Database) -> bytes:
     for (key,) in db.rows("get_setting", name="cursor key"):
         return key
     with db.transaction():
-        db.run("add_setting", name="cursor key", value=secrets.token_bytes(32))
+        db.run("add_setting", name="cursor key", value=os.urandom(32))
     return db.value("get_setting", name="cursor key")
 
 
@@ -35,6 +34,8 @@ def list_page(
     db: Database, key: bytes, scope: Scope, cwd: str | None, archived: ArchiveFilter, cursor: str | None, limit: int
 ) -> Page:
     """Return a page of the sessions of a scope; `key` is what cursors are signed with."""
+    from holdfast.store import cursors  # noqa: PLC0415  (a session is begun without what signs them)
+
     filters = cursors.filters_of(scope, cwd, archived)
     after = cursors.verify(cursor, key, filters)
     with db.snapshot():

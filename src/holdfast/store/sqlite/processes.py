@@ -8,7 +8,6 @@ network folder must be used from one machine only.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from contextlib import suppress
@@ -48,7 +47,7 @@ class Processes:
     """
 
     def __init__(self, directory: Path | None, sockets: Path | None = None) -> None:
-        self.me: str = secrets.token_hex(8)
+        self.me: str = os.urandom(8).hex()
         self._directory = directory
         self._sockets = sockets
         self._fd = -1

@@ -125,12 +125,28 @@ DELETE FROM history_segment WHERE session = :n AND position > :tail;
 INSERT INTO history_segment (session, position, segment) VALUES (:n, :position, :segment);
 
 -- name: read_history
-SELECT position, segment.id, segment.lines, checksum, body
+-- From the segment with a line on; :passed is where the one begins that was read before, and none behind it is left out.
+-- The checksum lies behind the body, over whose pages SQLite has to go to reach it: asked for first, it costs half as
+-- much again as the body alone, asked for second next to nothing. Where the database is damaged a value may be of any
+-- type, so each is made to have its own.
+SELECT position, segment.id, CAST(segment.lines AS INTEGER), CAST(body AS BLOB), checksum
 FROM history_segment JOIN segment ON segment.id = history_segment.segment
 WHERE session = :n AND position >= coalesce(
-    (SELECT max(position) FROM history_segment WHERE session = :n AND position <= :line), 0
+    (SELECT min(position) FROM history_segment WHERE session = :n AND position > :passed AND position <= :line),
+    (SELECT max(position) FROM history_segment WHERE session = :n AND position <= :line),
+    0
 )
 ORDER BY position;
+
+-- name: get_history_end
+-- How many lines a history should have, and how many are before the end of its last segment.
+SELECT CAST(lines AS INTEGER), coalesce(
+    (SELECT position + CAST(segment.lines AS INTEGER)
+     FROM history_segment JOIN segment ON segment.id = history_segment.segment
+     WHERE history_segment.session = session.n ORDER BY position DESC LIMIT 1),
+    0
+)
+FROM session WHERE n = :n;
 
 -- name: copy_history
 INSERT INTO history_segment (session, position, segment)
@@ -209,7 +225,7 @@ WHERE words MATCH :words AND words.rowid < :before AND +words.rowid IN place ORD
 SELECT session FROM history_segment WHERE segment = :segment ORDER BY session;
 
 -- name: get_segment
-SELECT lines, checksum, body FROM segment WHERE id = :id;
+SELECT CAST(lines AS INTEGER), CAST(body AS BLOB), checksum FROM segment WHERE id = :id;
 
 -- name: exclusive_segments
 SELECT segment FROM history_segment AS mine
@@ -291,6 +307,24 @@ SELECT id FROM session WHERE lines <> (
     WHERE history_segment.session = session.n
 ) LIMIT :limit;
 
+-- name: gaps_in_histories
+-- Segments that do not begin where the one before them ends.
+SELECT session.id, position, before + segment.lines
+FROM (SELECT session, position, lag(position) OVER parts AS before, lag(segment) OVER parts AS part
+      FROM history_segment WINDOW parts AS (PARTITION BY session ORDER BY position)) AS placed
+JOIN segment ON segment.id = part JOIN session ON session.n = placed.session
+WHERE position <> before + segment.lines LIMIT :limit;
+
+-- name: unreadable_sessions
+SELECT CAST(id AS TEXT) FROM session
+WHERE typeof(id) <> 'text' OR typeof(cwd) <> 'text' OR typeof(additional) <> 'text'
+    OR CASE WHEN json_valid(additional) THEN json_type(additional) <> 'array' ELSE TRUE END
+    OR typeof(title) NOT IN ('text', 'null') OR typeof(created_at) <> 'integer' OR typeof(updated_at) <> 'integer'
+    OR typeof(messages) <> 'integer' OR typeof(lines) <> 'integer' OR typeof(epoch) <> 'integer'
+    OR typeof(turn) <> 'integer'
+    OR CASE WHEN json_valid(CAST(state AS TEXT)) THEN json_type(CAST(state AS TEXT)) <> 'object' ELSE TRUE END
+LIMIT :limit;
+
 -- name: count_unused_segments
 SELECT count(*) FROM segment
 WHERE NOT EXISTS (SELECT 1 FROM history_segment WHERE history_segment.segment = segment.id);
@@ -367,7 +401,7 @@ SELECT id, owner FROM session WHERE owner IS NOT NULL;
 SELECT owner, count(*) FROM session WHERE owner IS NOT NULL GROUP BY owner;
 
 -- name: every_segment
-SELECT id, lines, checksum, body FROM segment ORDER BY id;
+SELECT id, CAST(lines AS INTEGER), CAST(body AS BLOB), checksum FROM segment ORDER BY id;
 
 -- name: place_of_segment
 SELECT session.id, position FROM history_segment JOIN session ON session.n = history_segment.session

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import SessionNotFound
+from holdfast.errors import SessionNotFound, StoreDamaged
 from holdfast.format.segments import is_whole
 from holdfast.model import SessionInfo, SessionState
 from holdfast.store.port import Record
@@ -18,7 +18,7 @@ _read_paths = msgspec.json.Decoder(tuple[str, ...]).decode
 _read_state = msgspec.json.Decoder(SessionState).decode
 
 
-class SessionRow(NamedTuple):
+class SessionRow(msgspec.Struct, frozen=True):
     """All that is known of a session besides its history."""
 
     n: int
@@ -46,15 +46,30 @@ class SessionRow(NamedTuple):
         return _info(self, self.principal, self.agent)
 
     def record(self) -> Record:
-        """Return it as the ports do."""
+        """Return it as the ports do; raise `StoreDamaged` where it is damaged."""
+        if not self._is_sound():
+            raise StoreDamaged(
+                f"What the store knows of session {_text(self.id)} is damaged. Other sessions are not concerned; "
+                "`holdfast sessions doctor` says more"
+            )
         return Record(self.info(), self.read_state(), lines=self.lines, epoch=self.epoch, turn=self.turn)
+
+    def _is_sound(self) -> bool:
+        try:
+            _read_paths(self.additional)
+            self.read_state()
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+            return False
+        texts = (self.cwd, self.additional, "" if self.title is None else self.title)
+        numbers = (self.created_at, self.updated_at, self.messages, self.lines, self.epoch, self.turn)
+        return set(map(type, texts)) == {str} and set(map(type, numbers)) == {int}
 
     def read_state(self) -> SessionState:
         """Decode its state."""
         return _read_state(self.state)
 
 
-class ListedRow(NamedTuple):
+class ListedRow(msgspec.Struct, frozen=True):
     """A session as a list reads it from an index."""
 
     updated_at: int
@@ -72,7 +87,7 @@ class ListedRow(NamedTuple):
         return _info(self, principal, agent)
 
 
-class ClaimedRow(NamedTuple):
+class ClaimedRow(msgspec.Struct, frozen=True):
     """What a writer needs to know of a session that its claim holds."""
 
     n: int
@@ -85,7 +100,7 @@ class ClaimedRow(NamedTuple):
     title_doc: int | None
 
 
-class BegunRow(NamedTuple):
+class BegunRow(msgspec.Struct, frozen=True):
     """A turn that was begun."""
 
     n: int
@@ -94,29 +109,29 @@ class BegunRow(NamedTuple):
     title_doc: int | None
 
 
-class AddedRow(NamedTuple):
+class AddedRow(msgspec.Struct, frozen=True):
     """A session that was added."""
 
     n: int
     epoch: int
 
 
-class ReleasedRow(NamedTuple):
+class ReleasedRow(msgspec.Struct, frozen=True):
     """A session that was released."""
 
     n: int
     is_unsealed: int
 
 
-class BodyRow(NamedTuple):
+class BodyRow(msgspec.Struct, frozen=True):
     """What is in a segment, whoever has it."""
 
     lines: int
-    checksum: int | None
     body: bytes
+    checksum: int | None
 
 
-class DocRow(NamedTuple):
+class DocRow(msgspec.Struct, frozen=True):
     """Something a search can find: a line of a segment, or the title of a session."""
 
     id: int
@@ -125,7 +140,7 @@ class DocRow(NamedTuple):
     session: int | None
 
 
-class UnsealedRow(NamedTuple):
+class UnsealedRow(msgspec.Struct, frozen=True):
     """A session with an unsealed turn."""
 
     n: int
@@ -134,7 +149,7 @@ class UnsealedRow(NamedTuple):
     owner: str | None
 
 
-class TotalRow(NamedTuple):
+class TotalRow(msgspec.Struct, frozen=True):
     """Sessions, counted."""
 
     sessions: int
@@ -144,18 +159,37 @@ class TotalRow(NamedTuple):
 
 
 def _info(row: SessionRow | ListedRow, principal: str, agent: str) -> SessionInfo:
+    """Return a session as a list shows it: a damaged one as far as it can be read, so that the others are there."""
     return SessionInfo(
-        id=row.id,
-        cwd=row.cwd,
-        additional=_read_paths(row.additional),
-        title=row.title,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+        id=_text(row.id),
+        cwd=_text(row.cwd),
+        additional=_paths(row.additional),
+        title=None if row.title is None else _text(row.title),
+        created_at=_number(row.created_at),
+        updated_at=_number(row.updated_at),
         archived=bool(row.archived),
-        messages=row.messages,
+        messages=_number(row.messages),
         principal=principal,
         agent=agent,
     )
+
+
+def _text(value: object) -> str:
+    """Return a text of a row; where the row is damaged, what can be read of it."""
+    if isinstance(value, str):
+        return value
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _paths(value: str) -> tuple[str, ...]:
+    try:
+        return _read_paths(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        return ()
 
 
 def find_session(db: Database, session: str) -> SessionRow:

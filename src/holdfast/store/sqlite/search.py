@@ -13,7 +13,6 @@ from holdfast.store.port import Hit
 from holdfast.store.sqlite.rows import DocRow, SessionRow, read_body
 from holdfast.store.sqlite.scopes import covers_all, scope_numbers
 from holdfast.store.sqlite.search_index import has_new_texts, new_texts
-from holdfast.store.words import parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +28,8 @@ MANY = 2_000
 
 def find(db: Database, words: str, area: SearchArea, limit: int) -> list[Hit]:
     """Find the newest texts of an area that have all that is asked for."""
+    from holdfast.store.words import parse_query  # noqa: PLC0415  (people search; an agent that starts does not)
+
     query = parse_query(words)
     if not query.terms:
         return []
@@ -134,7 +135,7 @@ def _line_hit(segments: _Segments, info: SessionInfo, doc: DocRow, query: Query)
         return Hit(info, DAMAGED, "", "This part of the session is damaged", ())
     first = event_in(stored[0])
     text = searchable(takewhile(lambda line: _is_same(event_in(line), first), stored))
-    return Hit(info, first.kind, first.key, text, query.marks(text))
+    return Hit(info, first.rule.entity or first.kind, first.key, text, query.marks(text))
 
 
 def _is_same(event: Event, other: Event) -> bool:

@@ -181,8 +181,8 @@ class SqliteStore:
             if shared is not None:
                 end = histories.share_beginning(db, find_session(db, shared.session).n, n, shared.lines)
             sessions.set_end(db, n, histories.extend_history(db, n, end, lines[end.lines :]))
-            for start, position, data in private:
-                sessions.add_private(db, n, start, position, [data])
+            for entry in private:
+                sessions.add_private(db, n, entry.start, entry.position, [entry.data])
             search_index.index_new_texts(db)
 
         await self._writer.write(info.id, work)
@@ -271,8 +271,9 @@ class SqliteStore:
     # Turns
 
     async def begin(
-        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True, durable: bool = True
-    ) -> TurnFile | MemoryLog:
+        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True, durable: bool = True,
+        opening: bytes = b"",
+    ) -> TurnFile | MemoryLog:  # fmt: skip
         accepted, state, now = b"\n".join(lines), sessions.encoded_state(changes), _now()
 
         def work(transaction: Transaction) -> TurnFile | MemoryLog:
@@ -291,14 +292,14 @@ class SqliteStore:
                 self._claims.check(db, claim)
                 raise StoreError("The last turn of this session is not sealed yet")
             sessions.change_session(db, row, changes)
-            return self._logs.begin(transaction, claim, row.n, row.turn, accepted)
+            return self._logs.begin(transaction, claim, row.n, row.turn, accepted, opening)
 
-        def alone() -> TurnFile | None:
-            return self._logs.begin_alone(claim, Beginning(now, accepted))
+        def alone(*, durable: bool = True) -> TurnFile | None:
+            return self._logs.begin_alone(claim, Beginning(now, accepted), opening, durable=durable)
 
         if not accepted or not activity or changes != NOTHING:
             return await self._writer.write(claim.session, work)
-        log = None if durable else self._logs.begin_alone(claim, Beginning(now, accepted), durable=False)
+        log = None if durable else alone(durable=False)
         log = log or await self._writer.write(claim.session, work, alone)
         if self._noting is None:
             self._noting = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._note_turns)

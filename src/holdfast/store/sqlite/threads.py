@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store.sqlite.database import Database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -59,13 +62,13 @@ class Transaction:
             action()
 
 
-class _Answer(NamedTuple):
+class _Answer(msgspec.Struct, frozen=True):
     future: asyncio.Future[Any]
     result: object
     error: Exception | None
 
 
-class _Job(NamedTuple):
+class _Job(msgspec.Struct, frozen=True):
     """Something to be done: inside a transaction that others may share, or outside of any."""
 
     future: asyncio.Future[Any]
@@ -95,9 +98,7 @@ class DatabaseThread:
 
     def run(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
         """Do something outside of any transaction of ours."""
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._ask(_Job(future, None, None, work))
-        return future
+        return self._ask(_Job(self._loop.create_future(), None, None, work))
 
     def write(
         self, session: str, work: Callable[[Transaction], T], alone: Callable[[], T | None] | None = None
@@ -106,9 +107,7 @@ class DatabaseThread:
 
         Where nothing else waits, `alone` is tried first, which does the same without a transaction or returns None.
         """
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._ask(_Job(future, session, work, None, alone))
-        return future
+        return self._ask(_Job(self._loop.create_future(), session, work, None, alone))
 
     async def close(self) -> None:
         """Finish what is in hand, close the connection and end the thread."""
@@ -117,10 +116,11 @@ class DatabaseThread:
             self._waiting.put(None)
         await asyncio.shield(self._ended)
 
-    def _ask(self, job: _Job) -> None:
+    def _ask(self, job: _Job) -> asyncio.Future[Any]:
         if self._ended is not None:
             raise StoreError("The session store is closed")
         self._waiting.put(job)
+        return job.future
 
     def _serve(self) -> None:
         is_open = True
@@ -242,10 +242,10 @@ def _roll_back(db: Database) -> None:
 
 
 def _resolve(answers: list[_Answer]) -> None:
-    for future, result, error in answers:
-        if future.cancelled():
+    for answer in answers:
+        if answer.future.cancelled():
             continue
-        if error is None:
-            future.set_result(result)
+        if answer.error is None:
+            answer.future.set_result(answer.result)
         else:
-            future.set_exception(error)
+            answer.future.set_exception(answer.error)

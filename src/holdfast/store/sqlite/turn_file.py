@@ -51,9 +51,9 @@ class TurnFile:
         "_is_named",
         "_is_torn",
         "_last_turn",
-        "_size",
         "beginning",
         "path",
+        "size",
         "synced",
         "turn",
     )
@@ -70,7 +70,8 @@ class TurnFile:
         self._directory = path.parent
         self._fd = fd
         self._identity = found.st_ino, found.st_dev
-        self._size = found.st_size
+        self.size: int = found.st_size
+        """How much is in it."""
         self._end = found.st_size  # of the file: there may be zeros behind what is in it
         self._last_turn = 0
         self._is_torn = False  # whether a part of a record may stand behind the end
@@ -82,8 +83,8 @@ class TurnFile:
         """Take the events of a turn from now on."""
         self.turn = self._last_turn = turn
 
-    def begin(self, beginning: Beginning, *, durable: bool, room: int = MORE_BYTES) -> bool:
-        """Begin the next turn in the log alone, behind what is in it, and sync that where `durable`.
+    def begin(self, beginning: Beginning, opening: bytes = b"", *, durable: bool, room: int = MORE_BYTES) -> bool:
+        """Begin the next turn in the log alone, behind what is in it, with `opening` lines; sync that where `durable`.
 
         Where the file has to grow it gets `room` for what follows.
 
@@ -94,14 +95,14 @@ class TurnFile:
             if self.turn is not None or self._fd < 0 or not lock(self._fd):
                 return False
             turn = self._last_turn + 1
-            record = encode_beginning(turn, beginning)
-            end = self._size + len(record)
+            record = encode_beginning(turn, beginning) + (encode_record(turn, opening) if opening else b"")
+            end = self.size + len(record)
             try:
                 if self._is_torn:
                     self._mend()
                 if self._end < end:  # with room for what follows, so that the next syncs have only data to write
-                    record = record.ljust(room if self._size else min(room, ROOM_BYTES), b"\0")
-                self._is_torn = self._write(record, self._size) < len(record)  # a full disk takes a part
+                    record = record.ljust(room if self.size else min(room, ROOM_BYTES), b"\0")
+                self._is_torn = self._write(record, self.size) < len(record)  # a full disk takes a part
                 if durable:
                     _sync_data(self._fd)
                     self._sync_name()
@@ -110,7 +111,7 @@ class TurnFile:
                 self._is_torn = True
             if self._is_torn or not self._is_in_place():
                 return False
-            self._size = end
+            self.size = end
             self.beginning = beginning
             self.use(turn)
             return True
@@ -133,11 +134,11 @@ class TurnFile:
             try:
                 if self._is_torn:
                     self._mend()
-                written = self._write(record, self._size)
+                written = self._write(record, self.size)
             except OSError as e:
                 raise plain_error(e, UNWRITABLE) from e
             if written == len(record) and self._is_in_place():
-                self._size += written
+                self.size += written
                 return
             self._is_torn = True
             with suppress(OSError):
@@ -156,8 +157,8 @@ class TurnFile:
         return written
 
     def _mend(self) -> None:
-        os.ftruncate(self._fd, self._size)
-        self._end, self._is_torn = self._size, False
+        os.ftruncate(self._fd, self.size)
+        self._end, self._is_torn = self.size, False
 
     def _is_in_place(self) -> bool:
         """Return whether it still is the file that others find: what is written elsewhere is lost with the process."""
@@ -166,6 +167,9 @@ class TurnFile:
         except OSError:
             return False
         return (found.st_ino, found.st_dev) == self._identity
+
+    def hold(self) -> None:
+        """Hold nothing: what is appended is kept at once."""
 
     async def sync(self) -> None:
         """Make what was appended survive the death of the machine."""
@@ -182,7 +186,7 @@ class TurnFile:
         with self._access:
             if self.turn is None:
                 raise StoreError(f"{UNWRITABLE}: it is closed")
-            size, fd = self._size, os.dup(self._fd)
+            size, fd = self.size, os.dup(self._fd)
         try:
             sync_file(fd)
         finally:
@@ -202,28 +206,22 @@ class TurnFile:
     def read(self) -> bytes:
         """Read all that is in it."""
         os.lseek(self._fd, 0, os.SEEK_SET)
-        return os.read(self._fd, self._size)
+        return os.read(self._fd, self.size)
 
     def write_on(self, data: bytes) -> None:
         """Let what is appended next stand behind the last record of `data`, all that is in it, that can be read."""
-        self._size = readable_size(data)
+        self.size = readable_size(data)
         self._is_torn = True
-
-    @property
-    def size(self) -> int:
-        """How much is in it."""
-        return self._size
 
     def empty(self) -> None:
         """Forget what is in it. Where that fails, records of sealed turns are passed over by whoever reads it."""
         with self._access:
-            if (self._size or self._is_torn) and self._fd >= 0:
+            if (self.size or self._is_torn) and self._fd >= 0:
                 with suppress(OSError):
-                    if self._end > KEPT_BYTES or self._is_torn or self._write(bytes(self._size), 0) < self._size:
+                    if self._end > KEPT_BYTES or self._is_torn or self._write(bytes(self.size), 0) < self.size:
                         os.ftruncate(self._fd, 0)
                         self._end, self._is_torn = 0, False
-                    self._size = self.synced = 0
-            self._failed = self.beginning = None
+                    self.size = self.synced = 0
 
     def remove(self) -> None:
         """Close it and remove it from its place, if it is there: it must not be taken for the log of a turn."""
@@ -249,7 +247,7 @@ class TurnFile:
         if emptied:
             self.empty()
         with self._access:
-            self.turn = None
+            self.turn = self.beginning = self._failed = None
             unlock(self._fd)
 
 
@@ -277,6 +275,8 @@ class MemoryLog:
         return b"".join(self._records).split(b"\n")[:-1]
 
     async def sync(self) -> None: ...
+
+    def hold(self) -> None: ...
 
 
 def open_log(path: Path) -> int:

@@ -72,7 +72,9 @@ class TurnLogs:
         """Return whether a turn runs here under a claim. One that was claimed broken does not run."""
         return claim in self._running
 
-    def begin_alone(self, claim: Claim, beginning: Beginning, *, durable: bool = True) -> TurnFile | None:
+    def begin_alone(
+        self, claim: Claim, beginning: Beginning, opening: bytes, *, durable: bool = True
+    ) -> TurnFile | None:
         """Begin a turn in the log of its session, without the database; return None where that cannot be.
 
         It can where a log is at hand that was used under this claim, that nobody has taken away since, and that is not
@@ -86,7 +88,7 @@ class TurnLogs:
             return None
         self._running.add(claim)
         room = MORE_BYTES if self.window is None else min(MORE_BYTES, self.window.size // 16)
-        if not log.begin(beginning, durable=durable, room=room):
+        if not log.begin(beginning, opening, durable=durable, room=room):
             self._running.discard(claim)
             log.give_up()
             return None
@@ -111,14 +113,16 @@ class TurnLogs:
         """Return the claims whose turns are in their logs alone."""
         return [claim for claim, log in list(self._unsealed.items()) if log.beginning is not None]
 
-    def begin(self, transaction: Transaction, claim: Claim, n: int, turn: int, accepted: bytes) -> TurnFile | MemoryLog:
-        """Open the log of a session for a turn that was `accepted`."""
+    def begin(
+        self, transaction: Transaction, claim: Claim, n: int, turn: int, accepted: bytes, opening: bytes
+    ) -> TurnFile | MemoryLog:
+        """Open the log of a session for a turn that was `accepted`; the `opening` lines are its first."""
         if claim in self._unsealed:
             raise StoreError("The last turn of this session is not sealed yet")
         self._running.add(claim)
         transaction.after_rollback(lambda: self._abandon(claim))
         if self._directory is None:
-            return self._begin_in_memory(n, turn)
+            return self._begin_in_memory(n, turn, opening)
         log = self._idle.pop(claim, None)
         if log is not None and not log.lock():
             log.close()
@@ -130,6 +134,8 @@ class TurnLogs:
         self._unsealed[claim] = log
         if self.window is None:
             transaction.after_commit(log.empty)
+        elif opening:
+            log.append(opening)
         return log
 
     def seal(self, transaction: Transaction, claim: Claim, n: int, turn: int, last: bytes | None) -> None:
@@ -331,8 +337,9 @@ class TurnLogs:
         elif is_unused(n):
             self.remove(n)
 
-    def _begin_in_memory(self, n: int, turn: int) -> MemoryLog:
+    def _begin_in_memory(self, n: int, turn: int, opening: bytes) -> MemoryLog:
         log = MemoryLog(turn, is_kept=self.window is not None)
+        log.append(opening)
         if self.window is not None:
             logs = self._in_memory.setdefault(n, [])
             logs.append(log)
