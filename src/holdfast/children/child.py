@@ -63,7 +63,7 @@ class Child:
         stdin: bool,
         stderr: bool,
     ) -> None:
-        self.name: str = Path(command[0]).name
+        self.name: str = _told_name(command)
         self._leash = -1
         pass_fds: tuple[int, ...] = ()
         arguments: Sequence[str] | str
@@ -88,7 +88,7 @@ class Child:
         except (OSError, ValueError) as e:
             if self._leash >= 0:
                 os.close(self._leash)
-            raise UsageError(f"cannot start {self.name!r}: {e}") from e
+            raise UsageError(f"cannot start {Path(command[0]).name!r}: {e}") from e
         finally:
             for fd in pass_fds:
                 os.close(fd)
@@ -158,3 +158,13 @@ def _take_descriptor(stream: IO[bytes] | None) -> int:
         return -1
     with stream:
         return os.dup(stream.fileno())
+
+
+def _told_name(command: Sequence[str]) -> str:
+    """Return the name under which a user knows a program: what Python runs, and for our own which agent it is for."""
+    name, rest = Path(command[0]).name, command[1:]
+    if name.startswith("python") and len(rest) > 1 and rest[0] == "-m":
+        name, rest = rest[1], rest[2:]
+    elif name.startswith("python") and rest and rest[0].endswith(".py"):
+        name = Path(rest[0]).name
+    return " ".join((name, *rest[:2])) if name == "holdfast" else name

@@ -17,9 +17,12 @@ BASIC = frozenset(
         "LOGNAME", "NO_COLOR", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "SHELL", "SYSTEMDRIVE", "SYSTEMROOT",
         "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "USERNAME", "USERPROFILE", "WINDIR",
         "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
+        # One by one: SSH servers take any `LC_…`, and some people send a token that way.
+        "LC_ADDRESS", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
+        "LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME",
     }
 )  # fmt: skip
-"""What programs need to run at all; `LC_…` is passed on too."""
+"""What programs need to run at all."""
 
 DEVELOPMENT = frozenset(
     {
@@ -45,6 +48,6 @@ def passed_environment(*names: Iterable[str]) -> dict[str, str]:
 def _is_passed(name: str, value: str, wanted: frozenset[str]) -> bool:
     if value.startswith("()"):  # a function that some shells export, which has been used to smuggle commands
         return False
-    if name in wanted or name.upper() in BASIC or name.startswith("LC_"):
+    if name in wanted or name.upper() in BASIC:
         return True
     return wanted >= DEVELOPMENT and name.upper() in PROXIES and "@" not in value

@@ -88,7 +88,7 @@ class Attachment:
             return
         for before, events in held or ():
             self._show(events, before)
-        self.session.asks.ask_newcomer(self)
+        self.session.ask_newcomer(self)
 
     def catch_up(self, missed: Sequence[tuple[Position, list[Event]]]) -> None:
         """Show what it missed before all that happened since it was attached; there is no past."""

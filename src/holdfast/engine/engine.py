@@ -256,7 +256,7 @@ class Engine:
             lines = [*lines_of(entries), *lines_of(ended)]
             made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines)
         if up_to is not None and background:
-            made = made._replace(lines=await self._end_background(made, background))
+            made = msgspec.structs.replace(made, lines=await self._end_background(made, background))
         if made.cut_turn and not state.cut_turn:
             state.cut_turn = True
             await self.store.save(made.claim, Changes(state=state))

@@ -20,14 +20,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.engine.background import background_ends, background_keys
-from holdfast.engine.log import OpenLog
-from holdfast.engine.missed_events import begun_line, ended_line, missed_events
+from holdfast.engine.log import NoLog, OpenLog
+from holdfast.engine.missed_events import ended_line, missed_events, opening_lines
 from holdfast.errors import PositionLost, RequestError, StoreError, UsageError
 from holdfast.format import Line, lines_of, stored
 from holdfast.model import (
     FINAL_STATUSES,
     Event,
-    Fold,
     History,
     Position,
     TurnEnd,
@@ -72,7 +71,7 @@ class Journal:
 
     __slots__ = (
         "_event", "_keeps_events", "_left", "_opening", "_quiet", "_sealing", "_session", "_store", "_storing", "_turn",
-        "_waiting", "claim", "lines", "open",
+        "_waiters", "_waiting", "claim", "lines", "open",
     )  # fmt: skip
 
     def __init__(
@@ -91,6 +90,7 @@ class Journal:
         self._storing = asyncio.Lock()
         self._opening: asyncio.Future[None] | None = None
         self._waiting: list[tuple[Event, bool]] = []  # said while no log took it, and whether it is to be stored
+        self._waiters = 0  # how many wait until all that was said is shown
         self._quiet: asyncio.TimerHandle | None = None  # set while what is open is between turns
         self._turn = at.turn
         self._event = at.event
@@ -131,10 +131,21 @@ class Journal:
         return self.open is None and self._left is None and self._opening is None
 
     async def shown(self) -> None:
-        """Wait until all that was said so far has been shown, or cannot be."""
-        await self._opened()
-        if self.open is not None:
-            await self.open.shown()
+        """Wait until all that was said so far has been shown, or cannot be.
+
+        At the moment when this returns, what `open` has folded and what clients were shown is the same.
+        """
+        self._waiters += 1
+        try:
+            while True:
+                await self._opened()
+                opened = self.open
+                if opened is not None:
+                    await opened.shown()
+                if self.open is opened:
+                    return
+        finally:
+            self._waiters -= 1
 
     async def begin(
         self, first: Sequence[Event], changes: Changes, failed: Callable[[], None], *, whole: bool, durable: bool
@@ -147,22 +158,26 @@ class Journal:
             await self.settle()
         self._opening = asyncio.get_running_loop().create_future()
         try:
-            turn_log = await self._store.begin(self.claim, [first[0].body], changes, durable=durable)
-            self._open(turn_log, failed, first, whole=whole).history.apply(first[0])
+            opening = self._opening_lines(first)
+            turn_log = await self._store.begin(self.claim, [first[0].body], changes, durable=durable, opening=opening)
+            self._open(turn_log, failed, whole=whole).history.apply(first[0])
             self._session.show(first)
         finally:
             self._now_open()
         assert self.open is not None
         return self.open
 
-    def _open(self, turn_log: TurnLog, failed: Callable[[], None], first: Sequence[Event], *, whole: bool) -> OpenLog:
+    def _opening_lines(self, first: Sequence[Event]) -> bytes:
+        return opening_lines(self.claim.epoch, first) if self._keeps_events else b""
+
+    def _open(self, turn_log: TurnLog, failed: Callable[[], None], *, whole: bool) -> OpenLog:
         """Begin a log, and with it a new number of positions."""
         self._turn, self._event = self._turn + 1, 0
-        stored_first = [event for event in first if event.rule.fold is not Fold.TRANSIENT]
-        begun = begun_line(self.claim.epoch, stored_first) if self._keeps_events else None
-        earlier = background_keys(self._session.state.background)
-        self.open = OpenLog(turn_log, self._session.show, failed, whole=whole, earlier=earlier, begun=begun)
-        self.open.pass_over(len(first) - len(stored_first))
+        background = self._session.state.background
+        earlier = background_keys(background) if background else ()
+        self.open = OpenLog(
+            turn_log, self._session.show, failed, whole=whole, earlier=earlier, tells_positions=self._keeps_events
+        )
         return self.open
 
     async def seal(self, end: TurnEnd) -> TurnEnd:
@@ -172,7 +187,10 @@ class Journal:
         """
         opened = self.open
         assert opened is not None
-        await opened.shown()
+        if self._waiters:
+            await opened.shown()  # they shall not wait for one seal after the other
+        else:
+            await opened.shown_or_held()
         opened.sealing = True
         seal = self._seal(opened, end_mark(end), activity=True)
         try:
@@ -185,6 +203,7 @@ class Journal:
             return failed
         finally:
             self.open = None
+            opened.is_sealed()
         self._session.show(seal.unshown)
         self._take_waiting()
         return end
@@ -232,11 +251,11 @@ class Journal:
         async def open_log() -> None:
             try:
                 await self._seal_left()
-                self._open(
-                    await self._store.begin(self.claim, [], Changes(), activity=False), _nothing, (), whole=False
-                )
+                first = self._opening_lines(())
+                turn_log = await self._store.begin(self.claim, [], Changes(), activity=False, opening=first)
+                self._open(turn_log, _nothing, whole=False)
             except StoreError as e:
-                self.open = OpenLog(_Nowhere(e), self._session.show, _nothing, whole=False)
+                self.open = OpenLog(NoLog(e), self._session.show, _nothing, whole=False)
             except RequestError as e:
                 self._waiting.clear()
                 self._opening = None
@@ -305,7 +324,7 @@ class Journal:
             # The user may be giving it another one right now, and came later.
             changes = msgspec.structs.replace(changes, title=self._session.title)
         passed = opened.passed
-        last = None if passed is None else ended_line(self.claim.epoch, marks, passed=passed)
+        last = None if passed is None else opened.rest + ended_line(self.claim.epoch, marks, passed=passed)
         return _Seal(lines, changes, messages, opened.private, activity, [*opened.unshown, *marks], last)
 
     async def save(self, changes: Changes) -> None:
@@ -325,19 +344,6 @@ class Journal:
                 last=seal.last,
             )
         self.lines += len(seal.lines)
-
-
-class _Nowhere:
-    """Stands for the log that the store could not open: nothing can be kept in it."""
-
-    def __init__(self, failure: StoreError) -> None:
-        self._failure = failure
-
-    def append(self, lines: bytes) -> None:  # noqa: ARG002
-        raise self._failure
-
-    async def sync(self) -> None:
-        raise self._failure
 
 
 def _nothing() -> None: ...
@@ -419,7 +425,8 @@ async def claim_session(
     store: Store, session_id: str, *, begins_entries: bool, keeps_events: bool = False, take_over: bool = True
 ) -> ClaimedSession:
     """Become the one writer of a session; a turn that a crash broke is ended first (P3). See `Store.claim`."""
-    claim, record, broken = await store.claim(session_id, take_over=take_over)
+    claimed = await store.claim(session_id, take_over=take_over)
+    claim, record, broken = claimed.claim, claimed.record, claimed.broken
     at = Position(claim.epoch, record.turn, 0)
     if broken is None and not record.state.background:
         return ClaimedSession(claim, record, at)
@@ -437,7 +444,7 @@ async def claim_session(
     state = record.state if isinstance(seal.changes.state, UnsetType) else seal.changes.state
     title = record.info.title if isinstance(seal.changes.title, UnsetType) else seal.changes.title
     info = msgspec.structs.replace(record.info, title=title)
-    record = record._replace(info=info, state=state, lines=record.lines + len(seal.lines))
+    record = msgspec.structs.replace(record, info=info, state=state, lines=record.lines + len(seal.lines))
     return ClaimedSession(claim, record, at.after(len(seal.unshown)))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import msgspec
 
-if TYPE_CHECKING:
-    from holdfast.store import EventWindow
+from holdfast.store import EventWindow
 
 
-class EngineLimits(NamedTuple):
+class EngineLimits(msgspec.Struct, frozen=True):
     """How much an engine takes on. Times in seconds."""
 
     prompts: int = 16

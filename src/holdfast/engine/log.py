@@ -1,7 +1,8 @@
 """What was said since the last seal, on its way from said to kept to shown.
 
 Events of one loop tick are kept together, and shown when they are kept: at once where the store keeps them at once,
-later where it takes its time. Ticks that follow each other closely are shown together.
+later where it takes its time. Ticks that follow each other closely are shown together, and where they only stream text
+they are kept together too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ FLUSH_BYTES = 256 << 10
 PACE = 0.001
 """So many seconds are between one showing and the next; docs/decisions/004 says why."""
 
+LONGEST_PACE = 0.02
+"""Where many watch, a showing takes long: as long again passes before the next, but never more than so many seconds."""
+
 
 class OpenLog:
     """What was said since the last seal, on its way from said to kept to shown."""
@@ -41,9 +45,9 @@ class OpenLog:
         *,
         whole: bool,
         earlier: Collection[tuple[str, str]] = (),
-        begun: bytes | None = None,
+        tells_positions: bool = False,
     ) -> None:
-        """Open a log. `begun` is its first line where it is kept after its seal: then it tells every position.
+        """Open a log; one that `tells_positions` is kept after its seal, and has lines for what is not stored.
 
         Where every entry begins in it (`whole`), those in `earlier` are exceptions.
         """
@@ -54,7 +58,10 @@ class OpenLog:
         self.failure: StoreError | None = None
         """Why it could not be kept, if it could not…"""
         self.unshown: list[Event] = []
-        """…and what was said since: nobody may see it before it is stored."""
+        """…and what was said since, or is left to the seal: nobody may see it before it is stored."""
+        self.rest: bytes = b""
+        """The lines of what is left to the seal…"""
+        self._sealed: asyncio.Future[None] | None = None  # …which is shown, or cannot be, when this completes
         self.sealing = False
         """Whether it is being sealed: it takes nothing more, and is still the end of what was said."""
         self.congested: bool = False
@@ -67,35 +74,41 @@ class OpenLog:
         self._pending_bytes = 0
         self._in_flight: deque[_Flight] = deque()
         self._to_show: list[Event] = []
-        self._shown_at = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._next_showing = 0.0
+        self._is_due = False  # whether what is pending is kept at the end of this tick…
+        self._timer: asyncio.TimerHandle | None = None  # …and when it is kept and shown at the latest
         self._all_kept: asyncio.Future[None] | None = None
-        self._passed: int | None = None  # how many events were shown since the last that is stored; None: not counted
-        if begun is not None:
-            self._passed = 0
-            self._append_lines(begun)
+        self._passed = 0 if tells_positions else None  # how many events were shown since the last that is stored
 
     def append(self, event: Event) -> None:
-        """Take an event. It is kept at the end of this loop tick, and shown when it is."""
+        """Take an event. It is kept at the end of this loop tick, and shown when it is.
+
+        A piece of text that follows what was shown just now is kept when the next may be shown, unless something other
+        than text comes first: nobody has seen it, and nobody acts on it.
+        """
         self.history.apply(event)
-        if not self._pending:
-            self._loop.call_soon(self._tick)
+        if not self._is_due and (self._timer is None or event.plain_text is None):
+            self._schedule(event)
         self._pending.append(event)
         self._pending_bytes += len(event.body)
         if self._pending_bytes > FLUSH_BYTES:
             self.congested = True
 
+    def _schedule(self, event: Event) -> None:
+        if event.plain_text is None or self._loop.time() >= self._next_showing:
+            self._is_due = True
+            self._loop.call_soon(self._tick)
+        else:
+            self._timer = self._loop.call_at(self._next_showing, self._show_next)
+
     def append_unseen(self, update: Update) -> None:
         """Take a line that is no event: it is kept in order with the events, and nobody is ever shown it."""
         self._keep()
         if self.failure is None:
-            self._append_lines(event_from(update).body + b"\n")
-
-    def _append_lines(self, lines: bytes) -> None:
-        try:
-            self._follow(self._log.append(lines), [])
-        except StoreError as e:
-            self._fail(e, [])
+            try:
+                self._follow(self._log.append(event_from(update).body + b"\n"), [])
+            except StoreError as e:
+                self._refused(e, [])
 
     def keep_private(self, data: Any) -> None:
         """Keep a private entry; raise `UsageError` where it is not JSON."""
@@ -133,6 +146,41 @@ class OpenLog:
             await asyncio.shield(self._all_kept)
             self._keep()  # what was said meanwhile
         self._show()
+        if self._sealed is not None:
+            await asyncio.shield(self._sealed)
+
+    async def shown_or_held(self) -> None:
+        """Wait until all that was said so far has been shown, except for the end of it, which is left to the seal.
+
+        Where a store takes its time, what is not on its way yet need not go there by itself: a short turn is two
+        commits then, its prompt and its seal.
+        """
+        self._keep()
+        held = None if self._all_kept is not None else self._log.hold()
+        if held is None:
+            await self.shown()
+            return
+        before = [
+            flight.kept for flight in self._in_flight if flight.kept is not None and flight.kept is not held.waiting
+        ]
+        if before:
+            await asyncio.wait(before)
+        self._keep()  # what was said meanwhile
+        if self._all_kept is not None:  # somebody waits for it, and not for the seal
+            held.let_go()
+            await self.shown()
+            return
+        self.rest = held.take_held()
+        self.unshown += [event for flight in self._in_flight for event in flight.events]
+        self._in_flight.clear()
+        self._show()
+        self._sealed = self._loop.create_future()
+
+    def is_sealed(self) -> None:
+        """Note that the seal is over: what was left to it is shown now, or cannot be."""
+        if self._sealed is not None:
+            self._sealed.set_result(None)
+            self._sealed = None
 
     async def durable(self) -> None:
         """Make all that was said so far durable; raise `StoreError` where that fails."""
@@ -143,21 +191,28 @@ class OpenLog:
 
     def _tick(self) -> None:
         """Keep what was said in this tick; show it, unless something was shown just now."""
+        self._is_due = False
         self._keep()
         self._show_soon()
 
+    def _show_next(self) -> None:
+        self._timer = None
+        self._keep()
+        self._show()
+
     def _show_soon(self) -> None:
-        if self._loop.time() >= self._shown_at + PACE:
+        if self._loop.time() >= self._next_showing:
             self._show()
         elif self._to_show and self._timer is None:
-            self._timer = self._loop.call_at(self._shown_at + PACE, self._show)
+            self._timer = self._loop.call_at(self._next_showing, self._show_next)
 
     def _show(self) -> None:
-        self._timer = None
         if self._to_show:
             events, self._to_show = self._to_show, []
-            self._shown_at = self._loop.time()
+            began = self._loop.time()
             self._show_events(events)
+            took = self._loop.time() - began
+            self._next_showing = began + max(PACE, min(2 * took, LONGEST_PACE))
 
     def _keep(self) -> None:
         events, self._pending, self._pending_bytes, self.congested = self._pending, [], 0, False
@@ -176,9 +231,9 @@ class OpenLog:
             # Where nothing of them is stored the log is asked all the same: who lost the session shows no more (P4).
             kept = self._log.append(b"\n".join(bodies))
         except StoreError as e:
-            self._fail(e, events)
-            return
-        self._follow(kept, events)
+            self._refused(e, events)
+        else:
+            self._follow(kept, events)
 
     def _with_passed(self, events: list[Event], passed: int) -> list[bytes]:
         """Return the lines of events; where some are not stored a line counts them."""
@@ -205,6 +260,15 @@ class OpenLog:
             flight.kept = asyncio.ensure_future(kept)
             flight.kept.add_done_callback(self._landed)
 
+    def _refused(self, error: StoreError, events: list[Event]) -> None:
+        """Hold back what the log does not take; what is still on its way comes before it, whatever becomes of that."""
+        if not self._in_flight:
+            self._fail(error, events)
+            return
+        refused: asyncio.Future[None] = self._loop.create_future()
+        refused.set_exception(error)
+        self._follow(refused, events)
+
     def _landed(self, _: asyncio.Future[None]) -> None:
         while self._in_flight and self._in_flight[0].is_over:
             flight = self._in_flight.popleft()
@@ -226,6 +290,24 @@ class OpenLog:
         self.failure = error
         self.unshown = list(events)
         self._failed()
+
+
+class NoLog:
+    """Stands for the log that a store could not open: nothing can be kept in it."""
+
+    def __init__(self, failure: StoreError) -> None:
+        self._failure = failure
+
+    def append(self, lines: bytes) -> None:  # noqa: ARG002
+        """Refuse it."""
+        raise self._failure
+
+    async def sync(self) -> None:
+        """Refuse it."""
+        raise self._failure
+
+    def hold(self) -> None:
+        """Hold nothing."""
 
 
 class _Flight:

@@ -3,7 +3,8 @@
 The log of a turn has the events that are stored. Where logs are kept after their seal, three more kinds of lines make
 the whole stream of them: the first line of a log has what was shown as it began, as the prompt; a line between events
 counts those that were shown there and are not stored; the last has what is shown once the log is sealed, as the mark of
-a bad end. A process that died may leave several last lines: the last of them counts.
+a bad end. A process that died may leave several last lines, and one that could not begin a turn first lines of it: the
+last of them count.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import PositionLost
-from holdfast.model import Event, Position, event_from
+from holdfast.model import Event, Fold, Position, event_from
 from holdfast.model.kinds import LOG_BEGUN, LOG_ENDED, LOG_ONLY, LOG_PASSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from holdfast.store import KeptLog
 
@@ -25,9 +26,11 @@ MISSED_BYTES = 32 << 20
 """So much is sent again at most; whoever missed more loads the session anew."""
 
 
-def begun_line(epoch: int, shown: Sequence[Event]) -> bytes:
-    """Return the first line of a log."""
-    return _line(LOG_BEGUN, epoch, shown)
+def opening_lines(epoch: int, first: Sequence[Event]) -> bytes:
+    """Return the first lines of a log; those of `first`, what is shown as it begins, that are not stored come last."""
+    events = [event for event in first if event.rule.fold is not Fold.TRANSIENT]
+    passed = len(first) - len(events)
+    return _line(LOG_BEGUN, epoch, events) + (passed_line(passed) + b"\n" if passed else b"")
 
 
 def ended_line(epoch: int, shown: Sequence[Event], *, passed: int = 0) -> bytes:
@@ -69,8 +72,9 @@ def missed_events(logs: Sequence[KeptLog], since: Position, until: Position) -> 
     return runs
 
 
-def _positions(log: KeptLog) -> Iterator[tuple[Position, Event]]:
-    """Yield what was shown in a log and is stored, each with its position."""
+def _positions(log: KeptLog) -> list[tuple[Position, Event]]:
+    """Return what was shown in a log and is stored, each with its position."""
+    found: list[tuple[Position, Event]] = []
     at = Position(0, log.turn, 0)
     last: tuple[Position, list[Event]] | None = None
     for line in log.lines:
@@ -78,7 +82,7 @@ def _positions(log: KeptLog) -> Iterator[tuple[Position, Event]]:
         kind = update["sessionUpdate"]
         shown: list[Event] = []
         if kind == LOG_BEGUN:
-            at, shown = Position(update["epoch"], log.turn, 0), _events(update)
+            found, at, shown = [], Position(update["epoch"], log.turn, 0), _events(update)
         elif kind == LOG_PASSED:
             at = at.after(update["count"])
         elif kind == LOG_ENDED:
@@ -91,12 +95,11 @@ def _positions(log: KeptLog) -> Iterator[tuple[Position, Event]]:
             shown = [event_from(update, line)]
         for event in shown:
             at = at.after(1)
-            yield at, event
+            found.append((at, event))
     if last is not None:
-        at, shown = last
-        for event in shown:
-            at = at.after(1)
-            yield at, event
+        before, shown = last
+        found += [(before.after(n), event) for n, event in enumerate(shown, 1)]
+    return found
 
 
 def _events(update: dict[str, list[dict[str, object]]]) -> list[Event]:

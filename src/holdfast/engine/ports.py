@@ -44,6 +44,10 @@ Origin: TypeAlias = Literal["new", "restored", "forked"]
 """How a session came into memory: it was created, brought back from the store, or made as a fork of another."""
 
 
+LOST = "This session was taken over by another process; load the session again to go on with it"
+"""What whoever prompts a session is told that was lost between opening and prompting it: it is there, elsewhere."""
+
+
 class AgentPort(Protocol):
     """An agent: an author's code, or another process."""
 

@@ -15,6 +15,7 @@ from holdfast.engine.asks import Asks
 from holdfast.engine.attachment import Attachment
 from holdfast.engine.background import Background
 from holdfast.engine.journal import Journal, keep_latest
+from holdfast.engine.ports import LOST
 from holdfast.engine.session_settings import SessionSettings
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
 from holdfast.errors import (
@@ -150,6 +151,11 @@ class LiveSession(SessionSettings):
             self._asks = Asks(self, self.limits.ask)
         return self._asks
 
+    def ask_newcomer(self, attachment: Attachment) -> None:
+        """Put the open questions to a client that has now seen all that was before."""
+        if self._asks is not None:
+            self._asks.ask_newcomer(attachment)
+
     def give_up_asks(self) -> None:
         """Let open questions get no answer."""
         if self._asks is not None:
@@ -216,9 +222,12 @@ class LiveSession(SessionSettings):
 
         With `since`, the position of the last event it has seen, `follow` shows it all stored events after that one,
         and there is no `past`. What is not stored, as the state of the turn, is not shown again: tell it how things are
-        now. Raise `PositionLost` where those events are not kept any more (H4).
+        now. Raise `PositionLost` where those events are not kept any more (H4), `SessionMoved` where the session left
+        this process meanwhile: nothing would ever be shown of it here.
         """
         await self.journal.shown()
+        if not self.is_live:
+            raise SessionMoved(LOST)
         attachment = Attachment(self, client)
         self.attachments = (*self.attachments, attachment)
         self._clients_changed()
@@ -363,14 +372,13 @@ class LiveSession(SessionSettings):
         if not content:
             raise InvalidParams("A prompt must not be empty")
         if not self.is_live:
-            raise SessionNotFound(self.id)
+            raise SessionMoved(LOST) if self.is_lost else SessionNotFound(self.id)
         if self._registry.draining:
             raise InvalidRequest("The server is about to end and takes no new prompts; send it again in a moment")
         queue = self.queue if self.queue is not None else deque[LiveTurn]()
         starting = self.turn is None  # then the first in line does not wait
-        if len(queue) - starting >= self.limits.prompts:
-            waiting = self.limits.prompts
-            raise InvalidParams(f"{waiting} prompts are waiting in this session; wait until one is answered")
+        if len(queue) - starting >= (most := self._registry.limits.prompts):
+            raise InvalidParams(f"{most} prompts are waiting in this session; wait until one is answered")
         self.queue = queue
         turn = LiveTurn(self, content, client, meta, message_id or new_id("msg"), acknowledged=acknowledged)
         queue.append(turn)

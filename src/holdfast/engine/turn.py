@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,24 @@ import msgspec
 
 from holdfast.engine.background import background_keys
 from holdfast.engine.journal import closing_events
-from holdfast.errors import InternalError, RequestCancelled, RequestError, SessionMoved, SessionNotFound, TurnOver
+from holdfast.errors import (
+    InternalError,
+    RequestCancelled,
+    RequestError,
+    SessionMoved,
+    SessionNotFound,
+    TurnOver,
+    UsageError,
+)
 from holdfast.model import (
     Event,
     Fold,
     Permission,
     Phase,
     TurnEnd,
+    check_json,
     check_update,
     event_from,
-    new_id,
     next_phase,
     split_update,
     title_from,
@@ -160,7 +169,7 @@ class LiveTurn:
     # What the agent says
 
     def emit(self, event: Event) -> None:
-        """Say something that can be folded. It is kept at the end of this loop tick, and shown when it is."""
+        """Say something that can be folded. It is kept in a moment (`OpenLog.append`), and shown when it is."""
         log = self._log
         if log is None or self.phase not in RUNNING_PHASES:
             raise TurnOver(OVER)
@@ -267,9 +276,10 @@ class LiveTurn:
 
     async def finish(self, registry: Registry, end: TurnEnd) -> None:
         """Seal what was said, and tell everyone that the turn has ended."""
-        whole = registry.port.begins_entries
-        status, besides = CLOSED_AS.get(end.reason, "failed"), background_keys(self.session.state.background)
-        for event in closing_events(self.history, status=status, whole=whole, besides=besides):
+        whole, status = registry.port.begins_entries, CLOSED_AS.get(end.reason, "failed")
+        background = self.session.state.background
+        besides = background_keys(background) if background else ()
+        for event in closing_events(self._open_log().history, status=status, whole=whole, besides=besides):
             self.emit(event)
         self.phase = next_phase(self.phase, "end")
         self.session.give_up_asks()
@@ -357,10 +367,13 @@ class LiveTurn:
         state.model = self.session.model_name()
         if "usage" in self.answer:
             state.add_tokens(self.answer["usage"])
-        if state.memory and not _is_json(state.memory):
+        try:
+            check_json("session.state", state.memory)
+        except UsageError as e:
             # It would stand in the way of everything else there is to store, now and later.
             state.memory = (await registry.store.get(self.session.id)).state.memory
-            end = TurnEnd("error", "What the agent wanted to remember is not JSON, and is forgotten")
+            log.error("What the agent wants to remember cannot be stored")  # noqa: TRY400  (its traceback follows)
+            end = TurnEnd("error", f"What the agent wanted to remember is not JSON, and is forgotten. {_explain(e)}")
         try:
             return await self.session.journal.seal(end)
         except (SessionMoved, SessionNotFound) as e:
@@ -441,16 +454,8 @@ async def _take_back_cancel(task: asyncio.Task[None]) -> None:
 def _explain(failure: BaseException) -> str:
     """Return what went wrong without internals; those are in the log, under a reference."""
     if isinstance(failure, RequestError):
+        log.debug("A turn was refused", exc_info=failure, extra={"told": failure.message})
         return failure.message
-    reference = new_id("ref")
+    reference = f"ref_{os.urandom(8).hex()}"  # random from its first digit on: its beginning finds it
     log.error("A turn failed (reference %s)", reference, exc_info=failure, extra={"reference": reference})
     return f"The agent failed; `holdfast logs` shows why (reference {reference})"
-
-
-def _is_json(memory: object) -> bool:
-    try:
-        msgspec.json.encode(memory)
-    except (TypeError, ValueError, RecursionError):
-        log.exception("What the agent wants to remember cannot be stored")
-        return False
-    return True

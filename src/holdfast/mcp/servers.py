@@ -127,6 +127,20 @@ def read_server(wire: dict[str, Any], at: int, allowed: Collection[str], *, type
     return server
 
 
+def described(server: Server) -> dict[str, Any]:
+    """Return a server as a client of ours names it, with its type and its secrets: for the wire, never for a log."""
+    if isinstance(server, StdioServer):
+        return {
+            "type": server.kind,
+            "name": server.name,
+            "command": server.command,
+            "args": list(server.args),
+            "env": [{"name": name, "value": value} for name, value in server.env],
+        }
+    headers = [{"name": name, "value": value} for name, value in server.headers]
+    return {"type": server.kind, "name": server.name, "url": server.url, "headers": headers}
+
+
 def unique(servers: Iterable[Server]) -> tuple[Server, ...]:
     """Return the servers with unique names: a number is added to a name that an earlier server has."""
     kept: dict[str, Server] = {}

@@ -65,7 +65,12 @@ class Toolbox:
         return tuple(connection.status for connection in self._connections.values())
 
     async def ready(self) -> tuple[ServerStatus, ...]:
-        """Wait until every server is ready or has failed; return the state of each."""
+        """Wait until every server is ready or has failed.
+
+        Returns:
+            The state of each.
+
+        """
         for connection in self._connections.values():
             await connection.settled()
         return self.servers
@@ -73,7 +78,12 @@ class Toolbox:
     # Tools
 
     async def tools(self) -> list[Tool]:
-        """Return the tools of all servers that are ready."""
+        """Return the tools of all servers that are ready.
+
+        Returns:
+            The tools.
+
+        """
         return await self._ask_all("listing tools", lambda client: client.tools())
 
     async def call(
@@ -85,7 +95,7 @@ class Toolbox:
         timeout: float | None = DEFAULT,  # noqa: ASYNC109  (progress restarts the clock)
         on_progress: Callable[[Progress], Awaitable[None]] | None = None,
     ) -> ToolResult:
-        """Call a tool and return its result.
+        """Call a tool.
 
         Args:
             server: The name of the server.
@@ -93,6 +103,9 @@ class Toolbox:
             arguments: What the tool is called with.
             timeout: How many seconds the server may be silent; None is for ever.
             on_progress: Is called with the progress that the server tells.
+
+        Returns:
+            What the tool returned.
 
         Raises:
             ToolFailed: The tool gave an error.
@@ -111,19 +124,56 @@ class Toolbox:
     # Resources and prompts
 
     async def resources(self) -> list[Resource]:
-        """Return the resources of all servers that are ready."""
+        """Return the resources of all servers that are ready.
+
+        Returns:
+            The resources.
+
+        """
         return await self._ask_all("listing resources", lambda client: client.resources())
 
     async def read(self, server: str, uri: str) -> list[dict[str, Any]]:
-        """Return the contents of a resource, each with `uri` and `text` or `blob`."""
+        """Read a resource.
+
+        Args:
+            server: the name of the server.
+            uri: the address of the resource.
+
+        Returns:
+            Its contents, each with `uri` and `text` or `blob`.
+
+        Raises:
+            ServerUnavailable: the server is not there.
+            McpError: the server refuses, or is silent for too long.
+
+        """
         return await self._ask(server, f"reading {uri!r}", lambda client: client.read(uri))
 
     async def prompts(self) -> list[Prompt]:
-        """Return the prompts of all servers that are ready."""
+        """Return the prompts of all servers that are ready.
+
+        Returns:
+            The prompts.
+
+        """
         return await self._ask_all("listing prompts", lambda client: client.prompts())
 
     async def prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-        """Return the messages of a prompt, each with `role` and `content`."""
+        """Fetch a prompt.
+
+        Args:
+            server: the name of the server.
+            name: the name of the prompt.
+            arguments: what is filled into it.
+
+        Returns:
+            Its messages, each with `role` and `content`.
+
+        Raises:
+            ServerUnavailable: the server is not there.
+            McpError: the server refuses, or is silent for too long.
+
+        """
         return await self._ask(server, f"prompt {name!r}", lambda client: client.prompt(name, dict(arguments or {})))
 
     # For the session

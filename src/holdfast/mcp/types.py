@@ -29,7 +29,14 @@ class McpLimits(NamedTuple):
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """The state of a server. `reason` says why it failed, with the end of its stderr."""
+    """The state of a server.
+
+    Attributes:
+        name: its name.
+        state: what it does.
+        reason: why it failed, with the end of its stderr.
+
+    """
 
     name: str
     state: State
@@ -37,7 +44,17 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool that a server offers."""
+    """A tool that a server offers.
+
+    Attributes:
+        server: the name of the server.
+        name: its name for programs.
+        title: its name for people.
+        description: what it does.
+        input_schema: the JSON schema of its arguments.
+        output_schema: the JSON schema of what it returns, where it says so.
+
+    """
 
     server: str
     name: str
@@ -52,7 +69,13 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a tool: content blocks, which ACP has too, and an object if the tool returns one."""
+    """The result of a tool.
+
+    Attributes:
+        content: content blocks, which ACP has too.
+        structured: an object, if the tool returns one.
+
+    """
 
     content: tuple[dict[str, Any], ...]
     structured: Any = None
@@ -64,7 +87,14 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a call has come."""
+    """How far a call has come.
+
+    Attributes:
+        done: how far.
+        total: how far it goes, where that is known.
+        message: what is being done.
+
+    """
 
     done: float
     total: float | None = None
@@ -76,7 +106,16 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A resource that a server lets clients read."""
+    """A resource that a server lets clients read.
+
+    Attributes:
+        server: the name of the server.
+        uri: its address.
+        name: its name.
+        description: what it is.
+        mime_type: its type, where the server says so.
+
+    """
 
     server: str
     uri: str
@@ -86,7 +125,15 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """A prompt that a server offers. `arguments` are objects with name, description and required."""
+    """A prompt that a server offers.
+
+    Attributes:
+        server: the name of the server.
+        name: its name.
+        description: what it is for.
+        arguments: objects with name, description and required.
+
+    """
 
     server: str
     name: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import os
 import socket
 import stat
@@ -153,7 +152,9 @@ def _path(address: str) -> Path:
     path = address.removeprefix(UNIX)
     if len(os.fsencode(path)) <= PATH_BYTES:
         return Path(path)
-    short = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+    from hashlib import sha256  # noqa: PLC0415  (few stores lie so deep)
+
+    short = sha256(os.fsencode(path)).hexdigest()[:32]
     return Path(f"/tmp/holdfast-{_own_user()}/{short}.sock")  # noqa: S108  (whose directory that is, is looked at)
 
 

@@ -31,7 +31,6 @@ BY = "holdfast/by"
 """Under this name in `_meta` stands who does what: the agent itself, or Holdfast for it (G1)."""
 
 _ABILITIES = ("load", "resume", "list", "close", "delete", "fork")
-_LOGOUT = {1: "logout", 2: "auth/logout"}
 
 
 class ProxyPort:
@@ -158,7 +157,7 @@ class ProxyPort:
     async def log_out(self, client: ConnectedClient) -> None:
         """Log out of the agent."""
         process = await self._process_of(client)
-        await process.request(_LOGOUT[process.dialect.agent.version], {})
+        await process.request(*process.dialect.agent.logout())
 
     async def open(self, session: LiveSession, client: SessionClient | None, origin: Origin) -> ProxySession:
         """Open the agent's session of a new one; that of an old one is brought back when it is needed (G4)."""

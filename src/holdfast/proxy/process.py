@@ -10,6 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast.client.dialect import dialect_for
 from holdfast.client.handshake import answered_version
 from holdfast.client.incoming import UpdateParams
@@ -63,6 +65,7 @@ class AgentProcess:
         self._launch = launch
         self._tell_lost = lost
         self._opening = 0
+        self._silent_forks: dict[str, str] = {}  # by a fork that never spoke under its own id, its parent
         self._early: dict[str, list[bytes]] = {}
         self._early_bytes = 0
         self.peer: Peer = Peer(transport, Routes(), limits=LIMITS, answers_noise=False)
@@ -188,6 +191,11 @@ class AgentProcess:
         """Note that a session is live in it no longer."""
         if self.sessions.get(remote.id) is remote:
             del self.sessions[remote.id]
+            self._silent_forks.pop(remote.id, None)
+
+    def expect_as_parent(self, fork: RemoteSession, parent_id: str) -> None:
+        """Take what is said under the parent's id in turns of a fork for the fork's, until it speaks for itself."""
+        self._silent_forks[fork.id] = parent_id
 
     # What it sends
 
@@ -197,8 +205,8 @@ class AgentProcess:
         return routes
 
     async def _update(self, params: UpdateParams) -> None:
-        remote = self.sessions.get(params.session_id)
         raw = bytes(params.update)
+        remote = self._speaker(params.session_id, raw) if self._silent_forks else self.sessions.get(params.session_id)
         if remote is not None:
             remote.hear(raw)
             if remote.congested:
@@ -208,6 +216,18 @@ class AgentProcess:
             self._early_bytes += len(raw)
         else:
             log.info("The agent spoke of a session that is not open: %s", params.session_id[:100])
+
+    def _speaker(self, session_id: str, raw: bytes) -> RemoteSession | None:
+        """Return the session that an update is about: agents exist (crow) that name the parent in turns of a fork."""
+        named = self.sessions.get(session_id)
+        if not _is_said(raw):
+            return named
+        if named is not None and named.busy:
+            self._silent_forks.pop(session_id, None)
+            return named
+        forks = [self.sessions.get(fork) for fork, parent in self._silent_forks.items() if parent == session_id]
+        working = [fork for fork in forks if fork is not None and fork.busy]
+        return working[0] if len(working) == 1 else named
 
     def _dropped(self, line: DroppedLine) -> None:
         self.transport.keep_output(line.head)
@@ -223,6 +243,23 @@ class AgentProcess:
         self._tell_lost()
         if not self._running.done():
             log.info("The agent is gone: %s", death)
+
+
+_SAID = frozenset(
+    {"agent_message_chunk", "agent_message", "agent_thought_chunk", "agent_thought", "tool_call", "tool_call_update"}
+)
+
+
+class _Kind(msgspec.Struct, rename="camel"):
+    session_update: str
+
+
+def _is_said(raw: bytes) -> bool:
+    """Return whether an update is something that the agent says or does in a turn."""
+    try:
+        return msgspec.json.decode(raw, type=_Kind).session_update in _SAID
+    except msgspec.DecodeError:
+        return False
 
 
 def refusal(error: RemoteError | ConnectionLost) -> AgentRefused:

@@ -207,7 +207,10 @@ async def _forked(
             parent.take_besides(compared(turns, record, parent.end_replay()).surplus)
     replayed = remote.end_replay()
     record.session = remote.id
-    return Back(remote, answer, replayed if any(event.key for event in replayed) else None)
+    if any(event.key for event in replayed):
+        return Back(remote, answer, replayed)
+    process.expect_as_parent(remote, parent_id)
+    return Back(remote, answer, None)
 
 
 async def _check(session: ProxySession, back: Back, turns: Sequence[Turn]) -> Restored | None:

@@ -289,8 +289,13 @@ class ProxySession:
             await self.live.journal.shown()
 
     def _keeps_title(self, event: Event) -> bool:
-        """Return whether the agent gives a title in the place of the user's own, which stays (B17)."""
-        return self.live.state.title_by == "user" and "title" in event.update()
+        """Return whether the agent gives a title in the place of one that stays (B17).
+
+        That is the user's own, and any where the agent's session began with what it was told again: it knows of that,
+        and makes its title of it (G6).
+        """
+        stays = self.live.state.title_by == "user" or (self.record.since is not None and bool(self.live.title))
+        return stays and "title" in event.update()
 
     # Options
 

@@ -12,6 +12,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from holdfast.awaiting import awaited
 from holdfast.workspace import list_files, read_files, search_files, write_files
 from holdfast.workspace.glob_pattern import GlobPattern
 from holdfast.workspace.safe_open import SafeOpener
@@ -32,6 +33,10 @@ class Files:
     A relative path is read against the session's `cwd`; an absolute one must lie in one of its directories. A path that
     leaves them, by `..` or through a link, raises `OutsideRoots`; a directory of the session that is no longer the one
     it was raises `RootReplaced`. What the system refuses is raised as it is, as `FileNotFoundError` and the like.
+
+    Attributes:
+        workspace: the directories.
+
     """
 
     __slots__ = ("_opener", "_threads", "workspace")
@@ -57,10 +62,22 @@ class Files:
         encoding: str | None = None,
         max_bytes: int = read_files.MAX_READ_BYTES,
     ) -> str:
-        """Return a file as text: whole, or `limit` lines from line number `line` on, the first being 1.
+        """Return a file as text: whole, or some lines of it. Line ends stay as they are.
 
-        The encoding is UTF-8 unless the file begins with a byte order mark, which is left out, or `encoding` is given.
-        Line ends stay as they are. Raises `NotText`, and `FileTooLarge` for more than `max_bytes`.
+        Args:
+            path: the file.
+            line: the number of the first line; the first of the file is 1.
+            limit: how many lines.
+            encoding: by default UTF-8, unless the file begins with a byte order mark, which is left out.
+            max_bytes: how large the file may be.
+
+        Returns:
+            The text.
+
+        Raises:
+            NotText: the file is not in this encoding.
+            FileTooLarge: the file is larger than `max_bytes`.
+
         """
         rooted = self.workspace.locate(path)
         return await _read(
@@ -72,32 +89,75 @@ class Files:
         )
 
     async def read_bytes(self, path: AnyPath, *, max_bytes: int = read_files.MAX_READ_BYTES) -> bytes:
-        """Return the content of a file. Raises `FileTooLarge` for more than `max_bytes`."""
+        """Return the content of a file.
+
+        Args:
+            path: the file.
+            max_bytes: how large it may be.
+
+        Returns:
+            The content.
+
+        Raises:
+            FileTooLarge: the file is larger than `max_bytes`.
+
+        """
         rooted = self.workspace.locate(path)
         return await _read(rooted, lambda: read_files.read_bytes(self._opener, rooted, max_bytes))
 
     async def write_text(self, path: AnyPath, text: str, *, encoding: str | None = None, sync: bool = False) -> None:
         """Write a whole file as text; readers see the old one or the new one, never half of it.
 
-        Directories on the way are made. Without `encoding` it is UTF-8, or what the byte order mark of the file that is
-        there says. With `sync` it survives a power cut when this returns.
+        Args:
+            path: the file. Directories on the way are made.
+            text: the whole text of it.
+            encoding: by default UTF-8, or what the byte order mark of the file that is there says.
+            sync: whether it survives a power cut when this returns.
+
         """
         rooted = self.workspace.locate(path)
         work = lambda: write_files.write_text(self._opener, rooted, text, encoding=encoding, sync=sync)  # noqa: E731
         await _change(rooted, work, self._threads)
 
     async def write_bytes(self, path: AnyPath, data: bytes, *, sync: bool = False) -> None:
-        """Write a whole file, as `write_text` does."""
+        """Write a whole file, as `write_text` does.
+
+        Args:
+            path: the file. Directories on the way are made.
+            data: the whole content of it.
+            sync: whether it survives a power cut when this returns.
+
+        """
         rooted = self.workspace.locate(path)
         await _change(rooted, lambda: write_files.write_bytes(self._opener, rooted, data, sync=sync))
 
     async def stat(self, path: AnyPath) -> Entry:
-        """Return what is at a path; of a link, what it leads to."""
+        """Return what is at a path; of a link, what it leads to.
+
+        Args:
+            path: where to look.
+
+        Returns:
+            What is there, with its kind and size.
+
+        Raises:
+            FileNotFoundError: nothing is there.
+
+        """
         rooted = self.workspace.locate(path)
         return await _read(rooted, lambda: list_files.entry(self._opener, rooted))
 
+    @awaited
     async def exists(self, path: AnyPath) -> bool:
-        """Return whether anything is at a path; of a link, where it leads to."""
+        """Return whether anything is at a path; of a link, where it leads to.
+
+        Args:
+            path: where to look.
+
+        Returns:
+            Whether something is there.
+
+        """
         try:
             await self.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -105,14 +165,30 @@ class Files:
         return True
 
     async def list(self, path: AnyPath = ".", *, limit: int = 10_000) -> Results[Entry]:
-        """Return the entries of a directory, by name; of links, themselves."""
+        """Return the entries of a directory; of links, themselves.
+
+        Args:
+            path: the directory.
+            limit: how many entries at most.
+
+        Returns:
+            The entries, by name.
+
+        """
         rooted = self.workspace.locate(path)
         return await _read(rooted, lambda: list_files.list_directory(self._opener, rooted, limit))
 
     async def glob(self, pattern: str, *, limit: int = 10_000, skip: Collection[str] = (".git",)) -> Results[str]:
-        """Return paths that match: `*.py` here, `**/*.py` at any depth, `{src,tests}/**/*.py`; `**/` is directories.
+        """Return the paths that match a pattern. Links to directories are not followed.
 
-        Links to directories are not followed. Directories named in `skip` are skipped.
+        Args:
+            pattern: ``*.py`` here, ``**/*.py`` at any depth, ``{src,tests}/**/*.py``; ``**/`` is directories.
+            limit: how many paths at most.
+            skip: the names of directories that are not entered.
+
+        Returns:
+            The paths, in order.
+
         """
         base, rest = GlobPattern.split(pattern)
         rooted = self.workspace.locate(base)
@@ -129,11 +205,24 @@ class Files:
         limit: int = 1000,
         skip: Collection[str] = (".git",),
     ) -> Results[Match]:
-        """Return the lines that hold `text`, in a file or in all text files beneath a directory that match `glob`.
+        """Return the lines that hold a text, in a file or in all text files beneath a directory. Links are skipped.
 
-        Links and binary files are skipped. With `regex` the text is a regular expression of Python's `re`; one that
-        repeats a repetition, as `(a+)+` does, may take for ever and block the whole process: do not take it from
-        somebody you do not trust.
+        Args:
+            text: what to look for.
+            path: the file or directory.
+            glob: the names of files that are looked into.
+            regex: whether `text` is a regular expression of Python's `re`. One that repeats a repetition, as ``(a+)+``
+                does, may take for ever and block the whole process; do not take it from somebody you do not trust.
+            ignore_case: whether capitals and small letters are the same.
+            limit: how many lines at most.
+            skip: the names of directories that are not entered.
+
+        Returns:
+            The lines, by file and number.
+
+        Raises:
+            UsageError: the regular expression is none.
+
         """
         rooted = self.workspace.locate(path)
         return await _scan(
@@ -152,17 +241,38 @@ class Files:
         )
 
     async def mkdir(self, path: AnyPath) -> None:
-        """Make a directory and those it is in; one that is there is fine."""
+        """Make a directory and those it is in; one that is there is fine.
+
+        Args:
+            path: the directory.
+
+        """
         rooted = self.workspace.locate(path)
         await _change(rooted, lambda: write_files.mkdir(self._opener, rooted))
 
     async def remove(self, path: AnyPath, *, recursive: bool = False) -> None:
-        """Remove a file, a link (not what it leads to) or an empty directory; with `recursive` a full one too."""
+        """Remove a file, a link (not what it leads to) or a directory.
+
+        Args:
+            path: what to remove.
+            recursive: whether a directory that is not empty is removed too, with all that is in it.
+
+        """
         rooted = self.workspace.locate(path)
         await _change(rooted, lambda: write_files.remove(self._opener, rooted, recursive=recursive))
 
     async def rename(self, old: AnyPath, new: AnyPath, *, replace: bool = False) -> None:
-        """Give a file, link or directory another name, anywhere in the roots. What has that name goes if `replace`."""
+        """Give a file, link or directory another name, anywhere in the roots.
+
+        Args:
+            old: what to rename.
+            new: its new name.
+            replace: whether what has that name already goes.
+
+        Raises:
+            FileExistsError: something has that name, and `replace` is not set.
+
+        """
         source, target = self.workspace.locate(old), self.workspace.locate(new)
         await _change(None, lambda: write_files.rename(self._opener, source, target, replace=replace))
 

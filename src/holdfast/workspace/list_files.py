@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.errors import FileRefused, OutsideRoots, RootReplaced
@@ -41,7 +41,7 @@ def entry(opener: SafeOpener, path: RootedPath) -> Entry:
     except FileRefused as e:
         if isinstance(e, OutsideRoots | RootReplaced):
             raise
-        return entry(opener, replace(path, directory=True))  # a link to a root, which has no parent in it
+        return entry(opener, path._replace(directory=True))  # a link to a root, which has no parent in it
 
 
 def list_directory(opener: SafeOpener, path: RootedPath, limit: int) -> Results[Entry]:

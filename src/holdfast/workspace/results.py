@@ -16,7 +16,12 @@ Kind: TypeAlias = Literal["file", "directory", "link", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name in a directory, and what it is."""
+    """A name in a directory, and what it is.
+
+    Attributes:
+        size: how many bytes a file has.
+
+    """
 
     path: str
     """Relative to cwd where it can be, absolute in other roots; every file tool takes it.
@@ -37,7 +42,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A line that holds what was searched for."""
+    """A line that holds what was searched for.
+
+    Attributes:
+        path: the file.
+
+    """
 
     path: str
     line: int
@@ -48,7 +58,13 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Results(Sequence[T], Generic[T]):
-    """What was found, in order. `truncated` says that there may be more."""
+    """What was found: a sequence, in order.
+
+    Attributes:
+        items: what was found.
+        truncated: whether there may be more.
+
+    """
 
     items: tuple[T, ...]
     truncated: bool = False

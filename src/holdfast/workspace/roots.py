@@ -13,9 +13,8 @@ import re
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from holdfast.errors import FileRefused, OutsideRoots, RootReplaced, UsageError
 
@@ -124,8 +123,7 @@ class Root:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RootedPath:
+class RootedPath(NamedTuple):
     """A path inside a root. `parts` holds no `.` and no empty name, and no `..` until a link brings one."""
 
     root: Root
@@ -266,21 +264,21 @@ class Workspace:
 # written like `\xe9`, and understood again where a path is given. A backslash that would be taken for the beginning of
 # such a byte is written as `\x5c`.
 
-_UNFIT = re.compile(r"[\udc80-\udcff]|\\(?=x(?:5c|[89a-f][0-9a-f]))", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\x(5c|[89a-f][0-9a-f])", re.IGNORECASE)
+_UNFIT = r"(?i)[\udc80-\udcff]|\\(?=x(?:5c|[89a-f][0-9a-f]))"
+_ESCAPE = r"(?i)\\x(5c|[89a-f][0-9a-f])"
 
 
 def escaped(name: str) -> str:
     """Return a name of the file system as text that can be shown, sent and stored."""
     if name.isascii() and "\\" not in name:
         return name
-    return _UNFIT.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", name)
+    return re.sub(_UNFIT, lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", name)
 
 
 def _unescaped(text: str) -> str:
     if "\\x" not in text or sys.platform == "win32":
         return text
-    name = _ESCAPE.sub(lambda found: "\\" if found[1].lower() == "5c" else chr(0xDC00 + int(found[1], 16)), text)
+    name = re.sub(_ESCAPE, lambda found: "\\" if found[1].lower() == "5c" else chr(0xDC00 + int(found[1], 16)), text)
     return os.fsdecode(os.fsencode(name))
 
 

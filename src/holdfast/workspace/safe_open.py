@@ -17,7 +17,7 @@ import os
 import stat
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import FileRefused, UsageError
@@ -95,7 +95,7 @@ class SafeOpener:
         fd = None
         if self.openat2:
             with suppress(FileNotFoundError):  # the walk makes what is missing, or says so
-                fd = self._beneath(replace(path, parts=path.parts[:-1]), DIRECTORY)
+                fd = self._beneath(path._replace(parts=path.parts[:-1]), DIRECTORY)
         if fd is not None:
             name = path.parts[-1]
             if not (follow and _is_link(fd, name)):
@@ -229,7 +229,7 @@ def _redirected(workspace: Workspace, path: RootedPath, detour: _Detour) -> Root
             return workspace.follow(path, "/".join((path.root.real, *names)), detour.rest)
         reached.pop()
         del names[0]
-    return replace(path, parts=(*reached, *names, *detour.rest), directory=directory)
+    return path._replace(parts=(*reached, *names, *detour.rest), directory=directory)
 
 
 def _is_link(directory: int, name: str) -> bool:

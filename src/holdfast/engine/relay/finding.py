@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from holdfast.engine.relay.follower import FollowedSession, notice
 from holdfast.engine.relay.messages import Operation
 from holdfast.engine.session import LiveSession
-from holdfast.errors import HoldfastError, NeighbourLost, PositionLost, SessionBusy, SessionElsewhere, SessionNotFound
+from holdfast.errors import (
+    HoldfastError,
+    NeighbourLost,
+    PositionLost,
+    SessionBusy,
+    SessionElsewhere,
+    SessionMoved,
+    SessionNotFound,
+)
 from holdfast.model import event_from
 
 if TYPE_CHECKING:
@@ -158,7 +166,7 @@ class SessionFinder:
         while True:
             try:
                 found, attachment = await self._reattach(search)
-            except (NeighbourLost, SessionBusy) as e:
+            except (NeighbourLost, SessionBusy, SessionMoved) as e:
                 if asyncio.get_running_loop().time() > give_up_at or self._registry.is_stopping:
                     self._not_found(search, reason, f"{reason}; {e}")
                     return
@@ -182,7 +190,11 @@ class SessionFinder:
             found = await self.open(search.session_id, search.scope, search.client)
             if isinstance(found, LiveSession):
                 await found.agent.attached(search.client)
-            return found, await found.attach(search.client, search.since)
+            attachment = await found.attach(search.client, search.since)
+            if isinstance(found, FollowedSession) and not found.is_live:
+                found.detach(attachment)
+                raise NeighbourLost(f"{found.owner_name} has hung up again")
+            return found, attachment
 
     def _go_on(self, search: _Search, found: Found, attachment: OpenAttachment, reason: str) -> None:
         """Show the client what it missed, and tell it how things are now."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.engine.ports import LOST
 from holdfast.engine.relay.followed import FollowedAttachment, FollowedTurn
 from holdfast.engine.relay.messages import (
     Answered,
@@ -40,7 +41,7 @@ from holdfast.errors import (
     RemoteError,
     RequestCancelled,
     RequestError,
-    SessionNotFound,
+    SessionMoved,
 )
 from holdfast.model import Elicitation, ElicitationAnswer, Permission, TurnEnd, event_from, latest, new_id
 
@@ -257,7 +258,7 @@ class FollowedSession:
         if not content:
             raise InvalidParams("A prompt must not be empty")
         if not self.is_live:
-            raise SessionNotFound(self.id)
+            raise SessionMoved(LOST)
         assert client is self.client
         turn = FollowedTurn(self)
         self.turns[turn.message_id] = turn
@@ -288,11 +289,12 @@ class FollowedSession:
 
     def ask_for_turns(self, reason: str) -> None:
         """Find out what became of the turns whose link was cut; one that the owner does not know was interrupted."""
-        for turn in list(self.turns.values()):
-            self._start(self._ask_for_turn(turn, reason))
-
-    async def _ask_for_turn(self, turn: FollowedTurn, reason: str) -> None:
         link = self._link
+        if link is not None:  # else it is being found again, and asked for then
+            for turn in list(self.turns.values()):
+                self._start(self._ask_for_turn(turn, link, reason))
+
+    async def _ask_for_turn(self, turn: FollowedTurn, link: Link, reason: str) -> None:
         await self._follow_turn(turn, lambda: self.ask("end_of", OfTurn(turn.message_id)))
         if self._link is link and turn.message_id in self.turns:
             self.interrupt(turn, reason)
@@ -372,7 +374,8 @@ class FollowedSession:
         """Find the session again: its owner is gone, or the link to it was cut."""
         if not self._is_over and (link is None or link is self._link):
             self.hang_up()
-            self.finding = self._start(self._on_lost(self, who))
+            if self.finding is None or self.finding.done():  # else that was cut again which is just being opened
+                self.finding = self._start(self._on_lost(self, who))
 
 
 _NOTED = frozenset(

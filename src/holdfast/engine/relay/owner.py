@@ -28,7 +28,14 @@ from holdfast.engine.relay.messages import (
     Status,
     ToClient,
 )
-from holdfast.errors import ConnectionLost, MethodNotFound, PositionLost, RemoteError, SessionNotFound
+from holdfast.errors import (
+    ConnectionLost,
+    MethodNotFound,
+    PositionLost,
+    RemoteError,
+    SessionMoved,
+    SessionNotFound,
+)
 from holdfast.model import Permission, Scope
 from holdfast.tracing import note_trace
 
@@ -183,6 +190,8 @@ class OwnerLink:
             attachment = await session.attach(client, params.since)
         except PositionLost as e:
             raise NotKept(e.message, str(params.since)) from None
+        except SessionMoved as e:
+            raise NotHere(e.message) from None
         if params.since is None:
             self._send_unsealed(attachment)
         client.attachment, before = attachment, client.attachment
