@@ -186,9 +186,10 @@ class AttachedClient:
         """Send what happened."""
         if self.muted:
             return
-        telling = self._connection.positions
-        before = None if self.attachment is None else self.attachment.showing
-        if before is None or (telling is None and self._watches_alone):
+        telling, attachment = self._connection.positions, self.attachment
+        before = None if attachment is None else attachment.showing
+        alone = attachment is None or len(attachment.session.attachments) == 1
+        if before is None or (telling is None and alone):
             if block := self.lowering.live(events):
                 self._peer.send_block(block)
         elif telling is None:
@@ -197,14 +198,17 @@ class AttachedClient:
         elif self.seen is None and isinstance(telling, InMeta):
             if block := self._lines(events, before, telling):
                 self._peer.send_block(block)
+        elif self.seen is None and self._are_pieces(events):
+            telling.show_run(self.session_id, before, self.lowering.live(events))
         else:
             for number, event in enumerate(events, 1):
                 self._show_at(telling, before.after(number), self.lowering.live([event]))
-        self._show_rest_later()
+        if self.lowering.has_more:
+            self._show_rest_later()
 
-    @property
-    def _watches_alone(self) -> bool:
-        return self.attachment is not None and len(self.attachment.session.attachments) == 1
+    def _are_pieces(self, events: Sequence[Event]) -> bool:
+        """Return whether events are pieces of text, each of which every version says in one line."""
+        return all(event.plain_text is not None for event in events) and self.lowering.shared(events)
 
     def _lines(self, events: Sequence[Event], before: Position, telling: InMeta | None = None) -> bytes:
         """Return the lines of events, with their positions where they are told; made once for all who get the same."""
@@ -220,7 +224,7 @@ class AttachedClient:
         return self._connection.host.shared_lines.get((self.session_id, telling is None), events, before, make)
 
     def _show_rest_later(self) -> None:
-        if self.lowering.has_more and self._timer is None:
+        if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(REST_SECONDS, self._show_rest)
 
     def show_aside(self, update: Update) -> None:
@@ -247,7 +251,8 @@ class AttachedClient:
         if self.attachment is not None:
             if block := self.lowering.rest():
                 self._peer.send_block(block)
-            self._show_rest_later()
+            if self.lowering.has_more:
+                self._show_rest_later()
 
     async def replay(self, blocks: Sequence[bytes]) -> None:
         """Send what is stored, no faster than it reads."""

@@ -117,7 +117,7 @@ def audited(routes: Routes, record: Recorder) -> None:
     """Let routes note what is asked: a prompt when it comes, everything else with how it ended."""
     for method in _AUDITED & routes.requests.keys():
         route = routes.requests[method]
-        routes.requests[method] = route._replace(handle=_noting(method, route.handle, record))
+        routes.requests[method] = msgspec.structs.replace(route, handle=_noting(method, route.handle, record))
 
 
 def _noting(

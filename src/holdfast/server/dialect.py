@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 import msgspec
 
-from holdfast.errors import InvalidParams, InvalidRequest, SessionNotFound
+from holdfast.errors import InvalidParams, InvalidRequest, SessionMoved, SessionNotFound
 from holdfast.model import (
     ArchiveFilter,
     Position,
@@ -316,7 +316,7 @@ class Dialect(ABC):
         session = await self._session(params.session_id)
         client = self._clients[session.id]
         repeats = self.connection.host.repeats
-        key = repeats.key(self.connection.principal, session.id, params.meta)
+        key = repeats.key(self.connection.principal, session.id, params.meta) if params.meta else None
         if key is not None and (turn := repeats.get(key)) is not None:
             client.lowering.quiet(turn.message_id)
             return turn  # a client that was cut off asks for it again, and it is not to be done again
@@ -411,7 +411,11 @@ class Dialect(ABC):
         async with client.attaching:
             if self._clients.get(session.id) is not client:
                 return
-            await self._attach(session, client)
+            try:
+                await self._attach(session, client)
+            except SessionMoved as e:  # it has left this process already
+                client.dropped(e.message)
+                return
             self._announce(session, client)
             assert client.attachment is not None
             async for blocks in client.attachment.past(store, known_lines):

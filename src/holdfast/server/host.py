@@ -6,6 +6,8 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+import msgspec
+
 from holdfast.server.repeats import Repeats
 from holdfast.server.shared_lines import SharedLines
 
@@ -133,4 +135,4 @@ def _resumable(limits: EngineLimits | None) -> EngineLimits:
     from holdfast.store import EventWindow  # noqa: PLC0415
 
     limits = limits or EngineLimits()
-    return limits if limits.keep_events is not None else limits._replace(keep_events=EventWindow())
+    return limits if limits.keep_events is not None else msgspec.structs.replace(limits, keep_events=EventWindow())

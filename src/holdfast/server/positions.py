@@ -7,7 +7,9 @@ when they resume a session.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from holdfast.errors import InvalidParams
 from holdfast.model import Position
@@ -35,7 +37,7 @@ REPLAY_FROM = "_holdfast/from"
 _END = b"}}\n"
 
 
-class SeenUpTo(NamedTuple):
+class SeenUpTo(msgspec.Struct, frozen=True):
     """The last that a client has seen: an event, and how many lines of those that say it."""
 
     position: Position
@@ -47,6 +49,10 @@ class PositionTelling(Protocol):
 
     def show(self, session_id: str, position: Position, block: bytes, known_lines: int) -> None:
         """Send the lines that say the event at a position; so many lines of it came before."""
+        ...
+
+    def show_run(self, session_id: str, before: Position, block: bytes) -> None:
+        """Send the lines of events that follow a position, one line for each."""
         ...
 
     def stand(self, session_id: str, position: Position | None) -> None:
@@ -71,6 +77,11 @@ class InMeta:
     def show(self, session_id: str, position: Position, block: bytes, known_lines: int) -> None:  # noqa: ARG002
         """Send updates with their position."""
         self._peer.send_block(self.with_position(block, position))
+
+    def show_run(self, session_id: str, before: Position, block: bytes) -> None:  # noqa: ARG002
+        """Send updates with their positions."""
+        lines = block.splitlines(keepends=True)
+        self._peer.send_block(*(self.with_position(line, before.after(n)) for n, line in enumerate(lines, 1)))
 
     @staticmethod
     def with_position(block: bytes, position: Position) -> bytes:

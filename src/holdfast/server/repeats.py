@@ -30,9 +30,9 @@ class Repeats:
     def __init__(self) -> None:
         self._turns: dict[Key, OpenTurn] = {}
 
-    def key(self, principal: str, session_id: str, meta: Mapping[str, Any] | None) -> Key | None:
+    def key(self, principal: str, session_id: str, meta: Mapping[str, Any]) -> Key | None:
         """Return what a prompt is known by; None where it has no name."""
-        name = (meta or {}).get(REQUEST)
+        name = meta.get(REQUEST)
         return (principal, session_id, name) if isinstance(name, str) and 0 < len(name) <= MAX_NAME else None
 
     def get(self, key: Key) -> OpenTurn | None:

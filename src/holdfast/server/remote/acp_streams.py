@@ -69,9 +69,12 @@ def read_incoming(body: bytes) -> Incoming:
     if body.lstrip()[:1] == b"[":
         raise Refusal(501, "Batches are not taken over HTTP; send the messages one by one")
     try:
-        return _read_incoming(body)
-    except msgspec.ValidationError:
-        return _read_oddity(body)
+        try:
+            return _read_incoming(body)
+        except msgspec.ValidationError:
+            return _read_oddity(body)
+    except RecursionError:
+        raise Refusal(400, "The body is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Refusal(400, "The body is not JSON") from None
 
@@ -161,6 +164,10 @@ class AcpStreams:
         """Put the lines that say an event on the session's stream."""
         self._of_session(session_id).stand_at(position, known_lines)
         self.transport.send_block(block)
+
+    def show_run(self, session_id: str, before: Position, block: bytes) -> None:
+        """Put the lines of events on the session's stream, one line for each."""
+        self.transport.append_run(self._of_session(session_id), before, block[:-1].split(b"\n"))
 
     def stand(self, session_id: str, position: Position | None) -> None:
         """Note where the reader of a session's stream stands."""

@@ -25,7 +25,8 @@ from holdfast.model import Position
 from holdfast.server.access import Access
 from holdfast.server.positions import SeenUpTo
 from holdfast.server.remote.acp_streams import read_incoming
-from holdfast.server.remote.authentication import Everybody
+from holdfast.server.remote.arrivals import comes_from_another_page, let_in
+from holdfast.server.remote.authentication import Everybody, RevokingAuthenticator
 from holdfast.server.remote.connections import Connections
 from holdfast.server.remote.event_streams import serve_events
 from holdfast.server.remote.kept_connections import KeptConnections
@@ -33,7 +34,7 @@ from holdfast.server.remote.limits import Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
 from holdfast.server.remote.node_entrance import NodeEntrance
 from holdfast.server.remote.requests import Refusal, is_page_wanted, read_body, refuse, request_from, respond
-from holdfast.server.remote.sign_in import COOKIE, SignIn
+from holdfast.server.remote.sign_in import SignIn, cookie_name
 from holdfast.server.remote.workspaces import Workspaces
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
 from holdfast.transport.lines import Oversized
@@ -108,7 +109,7 @@ class RemoteServer:
         self._programs = programs
         self.audit: AuditLog | None = audit
         self.connections: Connections = Connections(
-            host, self.limits, self.quotas, KeptConnections(keep), self._access_of, audit
+            host, self.limits, self.quotas, KeptConnections(keep), self._access_of, audit, self._is_known
         )
         self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
@@ -175,11 +176,14 @@ class RemoteServer:
         except Refusal as e:
             self._note_refusal("host", request, e)
             raise
-        if request.method == "GET" and request.path.startswith("/link/"):
-            await self._use_link(request, send)
-            return
         if self._shared is not None and request.method in ("GET", "HEAD") and request.path.startswith("/share/"):
             await self._shared(scope, receive, send)
+            return
+        if comes_from_another_page(request) and (self._pages is not None or request.path.startswith("/link/")):
+            await let_in(request, send)
+            return
+        if request.method == "GET" and request.path.startswith("/link/"):
+            await self._use_link(request, send)
             return
         principal = await self._who(request)
         if request.path == self.path:
@@ -216,7 +220,7 @@ class RemoteServer:
     async def _who(self, request: RemoteRequest) -> str:
         """Return the principal of a request; raise `Refusal` before anything else is done for it (H6)."""
         principal = await self.authenticator.principal(request)
-        if principal is None and (cookie := request.cookie(COOKIE)) is not None:
+        if principal is None and (cookie := request.cookie(cookie_name(request))) is not None:
             principal = self.sign_in.principal_of(cookie)
             browser = request.method not in ("GET", "HEAD")
             if principal is not None and browser and "origin" not in request.headers:
@@ -231,6 +235,10 @@ class RemoteServer:
             self.metrics.refused["rate"] += 1
             raise Refusal(429, "Too many requests; wait a moment", {"retry-after": "1"})
         return principal
+
+    def _is_known(self, principal: str) -> bool:
+        """Return whether somebody who was let in may stay: not where the authenticator knows him no more."""
+        return not isinstance(self.authenticator, RevokingAuthenticator) or self.authenticator.knows(principal)
 
     def _note_refusal(self, why: str, request: RemoteRequest, refusal: Refusal) -> None:
         self.metrics.refused[why] += 1
@@ -256,7 +264,7 @@ class RemoteServer:
             self.audit.record("link", principal, used=principal is not None)
         if principal is None:
             raise Refusal(403, "This link was used before, or is too old; ask for a new one with `holdfast link`")
-        cookie = self.sign_in.cookie_for(principal, secure=request.secure)
+        cookie = self.sign_in.cookie_for(principal, secure=request.secure, name=cookie_name(request))
         headers = [("set-cookie", cookie), ("location", "../"), ("cache-control", "no-store"),
                    ("referrer-policy", "no-referrer")]  # fmt: skip
         await respond(send, 303, b"", headers)

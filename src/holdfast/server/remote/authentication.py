@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -39,6 +39,15 @@ class Authenticator(Protocol):
         It is called for every request and must be quick. The same person must always get the same name: sessions
         belong to it.
         """
+        ...
+
+
+@runtime_checkable
+class RevokingAuthenticator(Authenticator, Protocol):
+    """Tells, besides, who has no right to be here any more: open connections of such a principal are ended."""
+
+    def knows(self, principal: str) -> bool:
+        """Return whether a principal may still be let in. It is called every second for all who are connected."""
         ...
 
 
@@ -82,6 +91,13 @@ class TokenFile:
         """Return whom the token of a request names."""
         token = request.bearer
         return None if token is None else self.owner(token)
+
+    def knows(self, principal: str) -> bool:
+        """Return whether a principal has a token; while the file makes no sense nobody is turned out."""
+        try:
+            return any(entry.name == principal for entry in self.entries())
+        except UsageError:
+            return True
 
     def owner(self, token: str) -> str | None:
         """Return the principal of a token. Takes as long for a wrong one as for a right one (H6)."""

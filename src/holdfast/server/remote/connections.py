@@ -34,6 +34,10 @@ LIMITS = PeerLimits(linger=0.0, end_grace=1.0, flush=2.0)
 """A client that has left waits for no answer; its turns go on without it (H5)."""
 
 
+LOOK_SECONDS = 1.0
+"""So often it is asked whether those who are connected may still be here."""
+
+
 class RemoteConnection:
     """One client's connection, over a WebSocket or over HTTP."""
 
@@ -79,8 +83,11 @@ class Connections:
         kept: KeptConnections,
         access_of: Callable[[str], Access],
         audit: AuditLog | None = None,
+        is_known: Callable[[str], bool] | None = None,
     ) -> None:
         self._audit = audit
+        self._is_known = is_known
+        self._looking: asyncio.TimerHandle | None = None  # set while somebody is here who may be turned out
         self._kept = kept
         self._access_of = access_of
         self._restoring: dict[str, asyncio.Task[RemoteConnection | None]] = {}
@@ -191,6 +198,23 @@ class Connections:
             over = "websocket" if connection.streams is None else "http"
             self._audit.record("connect", connection.principal, over=over, connection=connection.id[:8])
         self._quotas.connected(connection.principal)
+        if self._is_known is not None and self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._turn_out)
+
+    def _turn_out(self) -> None:
+        """End the connections of principals that are let in no more: their tokens were removed (H6)."""
+        assert self._is_known is not None
+        self._looking = None
+        known = {
+            principal: self._is_known(principal) for principal in {each.principal for each in self._by_id.values()}
+        }
+        for connection in list(self._by_id.values()):
+            if not known[connection.principal]:
+                log.info("Connection %s ends: its principal is let in no more", connection.id[:8])
+                self._kept.remove(connection.id)
+                connection.client.peer.close()
+        if self._by_id and not self.ending:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._turn_out)
 
     async def _run(self, connection: RemoteConnection) -> None:
         try:
@@ -225,6 +249,8 @@ class Connections:
     async def close_all(self) -> None:
         """End all connections, and wait until they have ended. Those over HTTP can go on after a restart."""
         self.ending = True
+        if self._looking is not None:
+            self._looking.cancel()
         for connection in list(self._by_id.values()):
             connection.client.peer.close()
         tasks = {each.task for each in self._by_id.values() if each.task is not None}

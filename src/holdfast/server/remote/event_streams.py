@@ -11,7 +11,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.transport.event_stream import KEEPALIVE, event
+from holdfast.transport.event_stream import KEEPALIVE, event, run_of_events
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -31,13 +31,39 @@ STALL_SECONDS = 60.0
 """A reader that takes nothing for so long is given up (H7)."""
 
 
-class _Event(NamedTuple):
-    id: str
-    encoded: bytes
+_DIGITS = 18
+"""So many has a number in an id, at most."""
+
+
+class _Events(NamedTuple):
+    """One event, or several in a row whose ids differ in one number."""
+
+    encoded: list[bytes]
+    size: int
+    before_number: str
+    first_number: int
+    after_number: str
     place: tuple[int, ...]
-    """Its position and its number there; nothing where it has no position."""
-    lasting: bool
+    """The position of the first and its number there; nothing where it has no position."""
+    lasting: bool = False
     """Whether it is kept apart from the journal: an answer, or a question."""
+
+    def index_of(self, id_: str) -> int | None:
+        """Return which of them has an id; None where it is another's."""
+        number = id_.removeprefix(self.before_number).removesuffix(self.after_number)
+        if not number.isdecimal() or len(number) > _DIGITS:
+            return None
+        index = int(number) - self.first_number
+        named = f"{self.before_number}{self.first_number + index}{self.after_number}"
+        return index if 0 <= index < len(self.encoded) and named == id_ else None
+
+    def cut(self, count: int) -> tuple[_Events, _Events]:
+        """Return the first so many of several, and the others."""
+        size = sum(map(len, self.encoded[:count]))
+        rest = self._replace(
+            encoded=self.encoded[count:], size=self.size - size, first_number=self.first_number + count
+        )
+        return self._replace(encoded=self.encoded[:count], size=size), rest
 
 
 _END = (1 << 62,)
@@ -58,15 +84,15 @@ class EventStream:
         """Whether anybody ever did."""
         self.on_taken: Callable[[], None] | None = None
         """Is called when a reader has taken something, or has come or gone."""
-        self._sent: deque[_Event] = deque()
+        self._sent: deque[_Events] = deque()
         self._sent_bytes = 0
-        self._unconfirmed: deque[_Event] = deque(maxlen=ANSWERS)  # answers and questions of before
-        self._waiting: deque[_Event] = deque()
+        self._unconfirmed: deque[_Events] = deque(maxlen=ANSWERS)  # answers and questions of before
+        self._waiting: deque[_Events] = deque()
         self._unplaced = os.urandom(4).hex()
         self._position: tuple[int, ...] = ()
         self._prefix = self._unplaced
         self._frame = 0
-        self._lasting: deque[_Event] = deque()
+        self._lasting: deque[_Events] = deque()
         self._rewinding = False
         self._news = asyncio.Event()
 
@@ -80,17 +106,31 @@ class EventStream:
     def append(self, line: bytes, *, lasting: bool = False) -> None:
         """Take a line; a `lasting` one is sent again also where the rest comes from elsewhere."""
         self._frame += 1
-        id_ = f"{self._prefix}.{self._frame}"
+        encoded = event(line, f"{self._prefix}.{self._frame}")
         place = (*self._position, self._frame) if self._position else ()
-        appended = _Event(id_, event(line, id_), place, lasting)
+        appended = _Events([encoded], len(encoded), f"{self._prefix}.", self._frame, "", place, lasting)
         if lasting and self._rewinding:
             self._lasting.append(appended._replace(place=_END))
         else:
             self._append(appended)
 
-    def _append(self, appended: _Event) -> None:
+    def append_run(self, before: tuple[int, int, int], lines: list[bytes]) -> None:
+        """Take the lines of events that follow a position: each takes the next position, and has one line."""
+        epoch, turn, number = before
+        if self._rewinding or self._lasting:
+            for at, line in enumerate(lines, number + 1):
+                self.stand_at((epoch, turn, at))
+                self.append(line)
+            return
+        encoded = run_of_events(lines, f"{epoch}.{turn}.", number + 1, ".1")
+        place = (epoch, turn, number + 1, 1)
+        self._append(_Events(encoded, sum(map(len, encoded)), f"{epoch}.{turn}.", number + 1, ".1", place))
+        self._position, self._frame = (epoch, turn, number + len(lines)), 1
+        self._prefix = f"{epoch}.{turn}.{number + len(lines)}"
+
+    def _append(self, appended: _Events) -> None:
         self._waiting.append(appended)
-        self.unsent += len(appended.encoded)
+        self.unsent += appended.size
         self._news.set()
 
     def rewind(self, place: tuple[int, ...]) -> None:
@@ -133,14 +173,20 @@ class EventStream:
         """Go back to right behind an event; return whether that is possible. Without one, go on where it was left."""
         if last_event_id is None:
             return True
-        if not any(sent.id == last_event_id for sent in self._sent):
+        if all(sent.index_of(last_event_id) is None for sent in self._sent):
             return False
-        while self._sent[-1].id != last_event_id:
-            again = self._sent.pop()
-            self._sent_bytes -= len(again.encoded)
-            self.unsent += len(again.encoded)
-            self._waiting.appendleft(again)
+        while (index := self._sent[-1].index_of(last_event_id)) is None:
+            self._take_back(self._sent.pop())
+        if index + 1 < len(self._sent[-1].encoded):
+            seen, unseen = self._sent.pop().cut(index + 1)
+            self._sent.append(seen)
+            self._take_back(unseen)
         return True
+
+    def _take_back(self, sent: _Events) -> None:
+        self._sent_bytes -= sent.size
+        self.unsent += sent.size
+        self._waiting.appendleft(sent)
 
     def attach(self) -> object:
         """Become the reader; whoever read before is sent the end."""
@@ -169,14 +215,14 @@ class EventStream:
         size = 0
         while self._waiting and size < BATCH_BYTES:
             taken = self._waiting.popleft()
-            batch.append(taken.encoded)
-            size += len(taken.encoded)
+            batch += taken.encoded
+            size += taken.size
             self._sent.append(taken)
         self._sent_bytes += size
         self.unsent -= size
         while self._sent_bytes > KEPT_BYTES and len(self._sent) > 1:
             oldest = self._sent.popleft()
-            self._sent_bytes -= len(oldest.encoded)
+            self._sent_bytes -= oldest.size
             if oldest.lasting:
                 self._unconfirmed.append(oldest)
         return b"".join(batch)

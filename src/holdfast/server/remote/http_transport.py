@@ -105,11 +105,21 @@ class HttpTransport:
         block = b"".join(pieces)
         self._append(self._route(block), block[:-1].split(b"\n"), lasting=False)
 
+    def append_run(self, stream: EventStream, before: tuple[int, int, int], lines: list[bytes]) -> None:
+        """Put the lines of events that follow a position on a stream, one line for each."""
+        if not (self._closed or self._broken):
+            stream.append_run(before, lines)
+            self._check_unsent(stream)
+
     def _append(self, stream: EventStream | None, lines: list[bytes], *, lasting: bool) -> None:
         if stream is None or self._closed or self._broken:
             return
         for line in lines:
             stream.append(line, lasting=lasting)
+        self._check_unsent(stream)
+
+    def _check_unsent(self, stream: EventStream) -> None:
+        """Give up a connection whose stream is not read."""
         if stream.unsent > MAX_UNSENT_BYTES:
             self._broken = True
             for each in self._streams:

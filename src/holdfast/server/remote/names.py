@@ -1,7 +1,8 @@
 """Under which names a server may be asked, and from which pages: the `Host` and `Origin` of a request (H6).
 
 A page of somebody else that gets a browser to ask us under a name of its own (DNS rebinding) is refused, because we are
-not called that. An address in numbers cannot be made to point anywhere else, and so may be one.
+not called that. An address in numbers cannot be made to point anywhere else, and so may be one. A page at such an
+address is ours only where we were asked under that address: anybody may have a page at an address of his own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ipaddress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from holdfast.server.remote.arrivals import comes_from_another_page
 from holdfast.server.remote.requests import Refusal
 
 if TYPE_CHECKING:
@@ -38,17 +40,21 @@ class Names:
         if not self._is_ours(host):
             raise Refusal(403, f"This server is not called {host[:100]!r}; start it with --name, or use its own name")
         origin = request.headers.get("origin")
-        if origin is not None and not self._may_ask(origin.lower()):
+        if origin is not None and not self._may_ask(origin.lower(), host, secure=request.secure):
             raise Refusal(403, f"Pages of {origin[:100]!r} may not use this server; start it with --origin to let them")
-        if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and origin is None:
+        is_foreign = request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and origin is None
+        if is_foreign and not comes_from_another_page(request):
             raise Refusal(403, "Other pages may not use this server")
 
     def _is_ours(self, host: str) -> bool:
         return host in self.hosts or (self._port is not None and _is_address(host, self._port))
 
-    def _may_ask(self, origin: str) -> bool:
-        parts = urlsplit(origin)
-        return origin in self.origins or (parts.scheme in ("http", "https") and self._is_ours(parts.netloc))
+    def _may_ask(self, origin: str, asked_under: str, *, secure: bool) -> bool:
+        """Whether scripts of a page may use the server: of one that was named to it, or of its own."""
+        scheme, _, host = origin.partition("://")
+        # Where the server has TLS itself its pages have it too; otherwise a proxy in front of it may.
+        is_own = scheme == "https" or (scheme == "http" and not secure)
+        return origin in self.origins or (is_own and (host == asked_under or host in self.hosts))
 
 
 def names_for(address: str, port: int, names: Iterable[str] = (), origins: Iterable[str] = ()) -> Names:

@@ -19,6 +19,8 @@ import msgspec
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from holdfast.server.remote.requests import RemoteRequest
+
 COOKIE = "holdfast"
 
 COOKIE_SECONDS = 30 * 24 * 3600
@@ -58,13 +60,12 @@ class SignIn:
         link = self._links.pop(hashlib.sha256(secret.encode(errors="replace")).hexdigest(), None)
         return link.principal if link is not None and time.time() < link.until else None
 
-    def cookie_for(self, principal: str, *, secure: bool) -> str:
+    def cookie_for(self, principal: str, *, secure: bool, name: str = COOKIE) -> str:
         """Return the value of a `Set-Cookie` header that signs in a principal."""
         ticket = msgspec.json.encode(_Ticket(principal, int(time.time()) + COOKIE_SECONDS))
         value = base64.urlsafe_b64encode(ticket + self._signature(ticket)).decode()
         return (
-            f"{COOKIE}={value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
-            f"{'; Secure' if secure else ''}"
+            f"{name}={value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
         )
 
     def principal_of(self, cookie: str) -> str | None:
@@ -79,6 +80,12 @@ class SignIn:
 
     def _signature(self, ticket: bytes) -> bytes:
         return hmac.digest(self._key, ticket, "sha256")
+
+
+def cookie_name(request: RemoteRequest) -> str:
+    """Return what our cookie is called: by the port, since a browser keeps one jar for all servers of a machine."""
+    port = request.headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}-{port}" if port.isdecimal() and port.isascii() else COOKIE
 
 
 def _key_in(path: Path) -> bytes:
