@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+from holdfast.agent.decorators import written_as
 from holdfast.errors import UsageError
 from holdfast.model import Choice, ChoiceGroup, Option
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
     from holdfast.agent.session import Session
     from holdfast.agent.turn import Turn
@@ -72,10 +74,17 @@ class Agent:
         async def forecast(turn: Turn) -> None:
             await turn.say("It is 21 °C.")
 
-    `accepts` names what a prompt may hold besides text and links: ``"image"``, ``"audio"``, ``"resource"``; and with
-    ``"system_prompt"`` that a client may add to the model's instructions (`session.system_prompt`), with
-    ``"system_prompt_override"`` besides that it may replace them.
+    Args:
+        name: its name for programs. Its sessions belong to this name.
+        version: its version.
+        title: its name for people.
+        accepts: what a prompt may hold besides text and links: ``"image"``, ``"audio"``, ``"resource"``; and with
+            ``"system_prompt"`` that a client may add to the model's instructions (`session.system_prompt`), with
+            ``"system_prompt_override"`` besides that it may replace them.
+
     """
+
+    __module__ = "holdfast"  # where everybody imports it from
 
     def __init__(
         self, name: str, *, version: str = "0", title: str | None = None, accepts: Collection[Accepts] = ()
@@ -88,7 +97,7 @@ class Agent:
         self.commands: dict[str, Command] = {}
         self.logins: tuple[Login, ...] = ()
         self.auth_required = False
-        self.logout: Callable[[], Awaitable[None]] | None = None
+        self.log_out: Callable[[], Awaitable[None]] | None = None
         self.login_check: Callable[[], Awaitable[bool]] | None = None
         self.handler: Handler | None = None
         self.open_hooks: list[Hook] = []
@@ -99,10 +108,19 @@ class Agent:
 
     # What it does
 
+    @written_as("@agent.prompt")
     def prompt(self, handler: H) -> H:
-        """Answer prompts with this function: ``async def (turn)``, or an async generator of text to say.
+        """Answer prompts with a function.
 
-        Raise `UsageError` where there is one already, and for what is no async function of one argument.
+        Args:
+            handler: ``async def (turn)``, or an async generator of text to say.
+
+        Returns:
+            The function as it is, as all decorators here do.
+
+        Raises:
+            UsageError: there is one already, or it is no async function of one argument.
+
         """
         checked_function(handler, "a prompt handler", "turn")
         if self.handler is not None:
@@ -113,10 +131,22 @@ class Agent:
         self.handler = handler
         return handler
 
+    @written_as('@agent.command("name", "what it does")')
     def command(self, name: str, description: str, *, hint: str | None = None) -> Callable[[H], H]:
-        """Answer prompts that begin with ``/name``; `turn.text` is then what follows it.
+        """Answer prompts that begin with ``/name`` with a function; `turn.text` is then what follows it.
 
-        Raise `UsageError` where there is a command of this name already.
+        Args:
+            name: the name of the command, without slash and spaces.
+            description: what it does, for people to read.
+            hint: what to type behind it; without one the command takes nothing.
+
+        Returns:
+            A decorator for the function: ``async def (turn)``, or an async generator of text to say.
+
+        Raises:
+            UsageError: there is a command of this name already, it cannot be a name, or the function is no async
+                function of one argument.
+
         """
         is_command_name(name)
 
@@ -131,26 +161,74 @@ class Agent:
 
         return register
 
+    @written_as("@agent.on_open")
     def on_open(self, hook: H) -> H:
-        """Call this function when a session is created, or comes back to life: ``async def (session)``."""
+        """Call a function when a session is created, or comes back to life.
+
+        Args:
+            hook: ``async def (session)``.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            UsageError: it is no async function of one argument.
+
+        """
         self.open_hooks.append(checked_function(hook, "on_open", "session"))
         return hook
 
+    @written_as("@agent.on_close")
     def on_close(self, hook: H) -> H:
-        """Call this function when a session is closed or leaves memory: ``async def (session)``."""
+        """Call a function when a session is closed or leaves memory.
+
+        Args:
+            hook: ``async def (session)``.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            UsageError: it is no async function of one argument.
+
+        """
         self.close_hooks.append(checked_function(hook, "on_close", "session"))
         return hook
 
+    @written_as("@agent.on_option")
     def on_option(self, hook: H) -> H:
-        """Call this function when the user has set an option: ``async def (session, option_id, value)``."""
+        """Call a function when the user has set an option.
+
+        Args:
+            hook: ``async def (session, option_id, value)``.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            UsageError: it is no async function of three arguments.
+
+        """
         self.option_hooks.append(checked_function(hook, "on_option", "session", "option_id", "value"))
         return hook
 
+    @written_as('@agent.on_request("_mine/method")')
     def on_request(self, method: str) -> Callable[[H], H]:
-        """Answer a request that the protocol does not define, as ``_mine/refresh``: ``async def (params, client)``.
+        """Answer a request that the protocol does not define, as ``_mine/refresh``.
 
         An agent that answers the unstable ``providers/list``, ``providers/set`` and ``providers/disable`` says so to
-        its clients. What the function returns is the result; a `RequestError` it raises is the error the client gets.
+        its clients.
+
+        Args:
+            method: the name of the request.
+
+        Returns:
+            A decorator for the function: ``async def (params, client)``. What it returns is the result; a
+            `RequestError` it raises is the error the client gets.
+
+        Raises:
+            UsageError: the method has a function already, or this is no async function of two arguments.
+
         """
 
         def register(handler: H) -> H:
@@ -160,8 +238,20 @@ class Agent:
 
         return register
 
+    @written_as('@agent.on_notification("_mine/method")')
     def on_notification(self, method: str) -> Callable[[H], H]:
-        """Call this function when a notification comes that the protocol does not define."""
+        """Call a function when a notification comes that the protocol does not define.
+
+        Args:
+            method: the name of the notification.
+
+        Returns:
+            A decorator for the function: ``async def (params, client)``.
+
+        Raises:
+            UsageError: the method has a function already, or this is no async function of two arguments.
+
+        """
 
         def register(handler: H) -> H:
             _check_new(method, self.notification_handlers)
@@ -185,20 +275,50 @@ class Agent:
     ) -> None:
         """Offer an option: the user chooses among `values`, or, without values, switches something on and off.
 
-        Raise `UsageError` where the default is none of the values, or where there is an option with this id.
+        Args:
+            id: its name for programs: ``session.options[id]``.
+            name: its name for people.
+            values: each value with its name, or with its name and description; in groups, the name of each group with
+                its values.
+            default: the value that holds until the user sets another.
+            category: what it is about, where editors have a place for it: ``mode``, ``model``, ``thought_level``.
+            description: what it does, for people to read.
+
+        Raises:
+            UsageError: the default is none of the values, or there is an option with this id.
+
         """
         if any(option.id == id for option in self.options):
             raise UsageError(f"there is an option {id!r} already")
         self.options = (*self.options, checked_option(id, name, values, default, category, description))
 
     def modes(self, values: Values, *, default: str) -> None:
-        """Offer modes, ways in which the agent works: the option of category ``mode``."""
+        """Offer modes, ways in which the agent works: the option of category ``mode``.
+
+        Args:
+            values: each mode with its name, or with its name and description.
+            default: the mode of new sessions.
+
+        Raises:
+            UsageError: the default is none of the values, or there are modes already.
+
+        """
         self.option("mode", name="Mode", values=values, default=default, category="mode")
 
     def models(self, values: Values, *, default: str) -> None:
-        """Offer models: the option of category ``model``."""
+        """Offer models: the option of category ``model``.
+
+        Args:
+            values: each model with its name, or with its name and description.
+            default: the model of new sessions.
+
+        Raises:
+            UsageError: the default is none of the values, or there are models already.
+
+        """
         self.option("model", name="Model", values=values, default=default, category="model")
 
+    @written_as('@agent.auth("id", name="what people read")')
     def auth(
         self,
         id: str,
@@ -208,13 +328,25 @@ class Agent:
         required: bool = True,
         terminal: bool = False,
     ) -> Callable[[H], H]:
-        """Offer a way to log in; the function does it, or raises. `required`: no session before.
+        """Offer a way to log in.
 
-        One that asks the user in a `terminal` is offered to clients that can start the agent's command in one, with
+        One that asks the user in a terminal is offered to clients that can start the agent's command in one, with
         ``--login ID`` behind it: ``holdfast run`` then calls the function and exits. Declare with `logged_in` how the
         agent that serves finds out.
 
-        Raise `UsageError` where there is a login with this id already.
+        Args:
+            id: its name for programs.
+            name: its name for people.
+            description: what it does, for people to read.
+            required: whether there is no session before somebody has logged in.
+            terminal: whether it asks the user in a terminal.
+
+        Returns:
+            A decorator for the function: ``async def ()``, which logs in, or raises.
+
+        Raises:
+            UsageError: there is a login with this id already, or the function takes arguments.
+
         """
 
         def register(login: H) -> H:
@@ -226,13 +358,41 @@ class Agent:
 
         return register
 
+    @written_as("@agent.logged_in")
     def logged_in(self, check: H) -> H:
-        """Ask this function whether the user is logged in, as by a key in a file: ``async def () -> bool``.
+        """Ask a function whether the user is logged in, as by a key in a file.
 
         It is asked before a session is refused for want of a login, and by a client's ``auth/status``.
+
+        Args:
+            check: ``async def () -> bool``.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            UsageError: it is no async function without arguments.
+
         """
         self.login_check = checked_function(check, "logged_in")
         return check
+
+    @written_as("@agent.logout")
+    def logout(self, forget: H) -> H:
+        """Call a function when the user logs out, as to forget a key. The connection is logged out in any case.
+
+        Args:
+            forget: ``async def ()``.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            UsageError: it is no async function without arguments.
+
+        """
+        self.log_out = checked_function(forget, "logout")
+        return forget
 
 
 def checked_function(function: H, what: str, *arguments: str) -> H:
@@ -269,7 +429,8 @@ def checked_option(
     choices = _choices(values) if values is not None else ()
     option = Option(id_, name, default, choices, category, description)
     if option.is_switch != (values is None) or not option.accepts(default):
-        raise UsageError(f"the default of option {id_!r} must be one of its values, or a bool if it has none")
+        wanted = " or ".join(map(repr, option.values())) if choices else "True or False, as it has no values"
+        raise UsageError(f"the default of option {id_!r} must be {wanted}, not {default!r}")
     return option
 
 
@@ -281,6 +442,8 @@ def is_command_name(name: str) -> str:
 
 
 def _choices(values: Values) -> tuple[Choice, ...] | tuple[ChoiceGroup, ...]:
+    if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+        raise UsageError('the values of an option are given with their names; write `values={"fast": "Fast", …}`')
     labels = {key: label for key, label in values.items() if isinstance(label, str | tuple)}
     if len(labels) == len(values):
         return _flat({value: label for value, label in labels.items() if isinstance(value, str)})

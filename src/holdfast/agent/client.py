@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ClientServices:
-    """The editor's files and terminals. Paths outside the session's roots are refused before it is asked (C11)."""
+    """The editor's files and terminals. Paths outside the session's roots are refused before it is asked."""
 
     def __init__(self, turn: LiveTurn, client: SessionClient, workspace: Callable[[], Workspace]) -> None:
         self._turn = turn
@@ -33,7 +33,22 @@ class ClientServices:
         return self._client.services
 
     async def read_text(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
-        """Read a file as the editor has it; from a line on (the first is 1), and so many lines."""
+        """Read a file as the editor has it, unsaved changes included.
+
+        Args:
+            path: the file, relative to the session's directory or absolute.
+            line: the first line to read; the first of the file is 1.
+            limit: how many lines to read.
+
+        Returns:
+            The text.
+
+        Raises:
+            UsageError: the client does not offer ``read``.
+            OutsideRoots: the path leaves the session's directories.
+            RemoteError: the client refuses.
+
+        """
         self._need("read")
         params: dict[str, Any] = {"path": self._inside(path)}
         if line is not None:
@@ -43,17 +58,40 @@ class ClientServices:
         return (await self._call("fs/read_text_file", params))["content"]
 
     async def write_text(self, path: str, text: str) -> None:
-        """Write a file through the editor."""
+        """Write a file through the editor.
+
+        Args:
+            path: the file, relative to the session's directory or absolute.
+            text: the whole text of it.
+
+        Raises:
+            UsageError: the client does not offer ``write``.
+            OutsideRoots: the path leaves the session's directories.
+            RemoteError: the client refuses.
+
+        """
         self._need("write")
         await self._call("fs/write_text_file", {"path": self._inside(path), "content": text})
 
     async def run(
         self, *command: str, cwd: str | None = None, limit: int = 1 << 20, call: ToolCall | None = None
     ) -> tuple[int | None, str]:
-        """Run a command in a terminal of the editor; return its exit status and output.
+        """Run a command in a terminal of the editor. It is killed when the turn is cancelled.
 
-        With a `call`, that tool call shows the terminal while it runs, and its output for ever. The command is killed
-        when the turn is cancelled.
+        Args:
+            command: the program and its arguments.
+            cwd: the directory it runs in, by default the session's.
+            limit: how many bytes of its output the editor keeps.
+            call: a tool call that shows the terminal while it runs, and its output for ever.
+
+        Returns:
+            Its exit status, None where a signal has ended it, and its output.
+
+        Raises:
+            UsageError: the client does not offer ``terminal``.
+            OutsideRoots: the directory is none of the session's.
+            RemoteError: the client refuses.
+
         """
         self._need("terminal")
         inside = self._inside(cwd or ".")
@@ -93,12 +131,30 @@ class ClientServices:
         return terminal_id
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Send the client a request of one's own, as ``_mine/mood``; return its result, or raise `RemoteError`."""
+        """Send the client a request of one's own.
+
+        Args:
+            method: the name of the request, as ``_mine/mood``.
+            params: what is asked.
+
+        Returns:
+            The result.
+
+        Raises:
+            RemoteError: the client answers with an error.
+
+        """
         await self._turn.shown()
         return await self._client.request(method, params)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Send the client a notification of one's own."""
+        """Send the client a notification of one's own.
+
+        Args:
+            method: the name of the notification.
+            params: what is told.
+
+        """
         self._client.notify(method, params)
 
     @property

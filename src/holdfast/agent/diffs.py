@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holdfast.model import Update
 
 MAX_PATCH_BYTES = 512 << 10
-"""Longer texts are shown without a patch: making one takes time that grows with the square of their length."""
+"""Longer texts are shown without a patch: it would be sent and stored beside them."""
 
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
@@ -27,18 +29,39 @@ def diff_content(path: str, old: str | None, new: str) -> Update:
 
 def git_patch(path: str, old: str | None, new: str) -> str:
     """Return a change as git writes it, but with absolute paths and without `a/` and `b/` (C7)."""
-    from difflib import unified_diff  # noqa: PLC0415  (few agents edit; none should wait for it at its start)
-
     name = quoted_path(path)
     lines = [f"diff --git {name} {name}\n"]
     if old is None:
         lines.append("new file mode 100644\n")
-    hunks = list(unified_diff(_lines(old or ""), _lines(new)))[2:]
+    hunks = list(_hunks(_lines(old or ""), _lines(new)))
     if hunks:
         end = "\t" if " " in name and not name.startswith('"') else ""  # where git ends a name with spaces
         lines += [f"--- {'/dev/null' if old is None else name + end}\n", f"+++ {name}{end}\n"]
     lines += (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in hunks)
     return "".join(lines)
+
+
+def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
+    """Yield the lines of a unified diff, without its head."""
+    from holdfast.agent.line_matching import LineMatcher  # noqa: PLC0415  (few agents edit; `difflib` is slow to import)
+
+    for group in LineMatcher(old, new).get_grouped_opcodes(3):
+        first, last = group[0], group[-1]
+        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
+        for tag, begin, end, begin_new, end_new in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in old[begin:end])
+            else:
+                yield from (f"-{line}" for line in old[begin:end])
+                yield from (f"+{line}" for line in new[begin_new:end_new])
+
+
+def _range(begin: int, end: int) -> str:
+    """Return which lines, as a hunk says it: an empty range names the line before it."""
+    length = end - begin
+    if length == 1:
+        return f"{begin + 1}"
+    return f"{begin + 1 if length else begin},{length}"
 
 
 def _lines(text: str) -> list[str]:

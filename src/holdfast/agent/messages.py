@@ -6,13 +6,14 @@ import asyncio
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
+from holdfast.awaiting import needs_async_with
 from holdfast.model import new_id, text_event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from holdfast.agent.turn import Turn
+    from holdfast.agent.turn_output import TurnOutput
 
 MessageKind: TypeAlias = Literal["agent_message", "agent_thought"]
 
@@ -21,10 +22,11 @@ _last_said: ContextVar[object] = ContextVar("last_said")
 
 
 class _OpenMessage:
-    __slots__ = ("id", "mark", "speaker")
+    __slots__ = ("id", "loop", "mark", "speaker")
 
     def __init__(self) -> None:
         self.id = new_id("msg")
+        self.loop = asyncio.get_running_loop()  # to ask for it at each piece would take its time
         self.mark = object()
         self.speaker: asyncio.Task[Any] | None = None
 
@@ -52,7 +54,7 @@ class OpenMessages:
             self.end(besides=kind)
         if message is None:
             message = self._open[kind] = _OpenMessage()
-        message.speaker = asyncio.current_task()
+        message.speaker = asyncio.current_task(message.loop)
         # Fresh each time: a task that was started before this piece works beside it, one that comes later, after it.
         message.mark = object()
         _last_said.set(message.mark)
@@ -71,31 +73,55 @@ class Message:
     ``async with turn.message() as message: await message.say("…")``
     """
 
-    def __init__(self, turn: Turn, kind: MessageKind) -> None:
+    __module__ = "holdfast.agent"  # where everybody imports it from
+
+    def __init__(self, output: TurnOutput, kind: MessageKind) -> None:
         self.id: str = new_id("msg")
         """Its id, as clients see it."""
-        self._turn = turn
+        self._output = output
         self._kind: MessageKind = kind
 
     async def say(self, text: str) -> None:
-        """Add text to it; raise `UsageError` for what is no string."""
-        event = text_event(f"{self._kind}_chunk", self.id, text)
-        if event.plain_text:
-            await self._turn.say_event(event)
+        """Add text to it.
+
+        Args:
+            text: a piece of the message.
+
+        Raises:
+            UsageError: `text` is no string.
+
+        """
+        await self._output.say(text_event(f"{self._kind}_chunk", self.id, text))
 
     async def show(self, block: Mapping[str, Any]) -> None:
-        """Add a content block that is not text, as an image."""
-        await self._turn.show_block(self._kind, self.id, block)
+        """Add a content block that is not text, as an image.
+
+        Args:
+            block: the block as the protocol has it.
+
+        Raises:
+            UsageError: it is no mapping, or not what its `type` says.
+
+        """
+        await self._output.show_block(self._kind, self.id, block)
 
     async def rewrite(self, text: str) -> None:
-        """Replace all of it by something else. Version 1 clients keep what they were shown first."""
-        self._turn.replace_message(self._kind, self.id, text)
+        """Replace all of it by something else. Version 1 clients keep what they were shown first.
+
+        Args:
+            text: what stands there instead.
+
+        """
+        self._output.replace_message(self._kind, self.id, text)
 
     async def __aenter__(self) -> Self:
-        self._turn.end_messages()
+        self._output.messages.end()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave it as it is: what is said next with `turn.say` is another message."""
+
+    if not TYPE_CHECKING:  # type checkers say it too
+        __enter__ = __exit__ = needs_async_with

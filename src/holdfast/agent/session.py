@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.agent.agent import Command, checked_function, checked_option, is_command_name
+from holdfast.agent.session_state import SessionDict
 from holdfast.errors import UsageError
 from holdfast.format import fold, lines_of
+from holdfast.model import check_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from holdfast.agent.agent import Handler, Values
+    from holdfast.agent.author_session import AuthorSession
     from holdfast.agent.client import ClientServices
-    from holdfast.agent.port import AuthorSession
     from holdfast.engine import LiveTurn, SessionClient
     from holdfast.mcp import Toolbox
     from holdfast.model import Entry, History, SystemPrompt
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 class Session:
     """The conversation a turn belongs to. It outlives processes; so does what is put into `state`."""
+
+    __module__ = "holdfast"  # where everybody imports it from
 
     __slots__ = ("_author", "_client", "_live")
 
@@ -78,11 +82,26 @@ class Session:
 
     @property
     def state(self) -> dict[str, Any]:
-        """A dict of JSON values for small settings; stored when the turn ends, and by `save`."""
-        return self._live.memory
+        """A dict of JSON values for small settings; stored when the turn ends, and by `save`.
+
+        To put something else in raises `UsageError`.
+        """
+        memory = self._live.memory
+        if isinstance(memory, SessionDict):
+            return memory
+        checked = SessionDict(memory)
+        if memory is self._live.state.memory:  # not before the session belongs to this agent
+            self._live.state.memory = checked
+        return checked
 
     async def save(self) -> None:
-        """Store `state` now."""
+        """Store `state` now.
+
+        Raises:
+            UsageError: something in it is no JSON value.
+
+        """
+        check_json("session.state", self.state)
         await self._live.save()
 
     @property
@@ -91,7 +110,12 @@ class Session:
         return self._author.scratch
 
     async def kept(self) -> list[Any]:
-        """Return all that was put into the history with `turn.keep`, in order."""
+        """Read all that was put into the history with `turn.keep`.
+
+        Returns:
+            The values, in the order they were kept.
+
+        """
         return [msgspec.json.decode(entry) for entry in await self._live.private_entries()]
 
     @property
@@ -107,7 +131,13 @@ class Session:
     async def history(self, running: Iterable[Entry] = (), *, since: int = 0) -> History:
         """Read what is stored of the conversation; behind it comes what a running turn has said.
 
-        With `since`, a `position` from before, only what was added after that is read.
+        Args:
+            running: what a running turn has said: `turn.said`.
+            since: a `position` from before; only what was added after that is read.
+
+        Returns:
+            The history.
+
         """
         blocks = [block async for some in self._live.read(since) for block in some]
         blocks += (line.body for line in lines_of(running))
@@ -115,7 +145,12 @@ class Session:
         return await asyncio.to_thread(lambda: fold(line for block in blocks for line in block.split(b"\n")))
 
     async def rename(self, title: str | None) -> None:
-        """Set the title; None removes it."""
+        """Set the title; the clients are told.
+
+        Args:
+            title: the new title; None removes it.
+
+        """
         await self._live.rename(title, by="agent")
 
     # What can be set, and which commands there are
@@ -136,7 +171,16 @@ class Session:
         return Options(self._author)
 
     async def set(self, option: str, value: str | bool) -> None:  # noqa: FBT001
-        """Set an option; the client is told."""
+        """Set an option; the clients are told.
+
+        Args:
+            option: the id of the option.
+            value: one of its values, or True or False for a switch.
+
+        Raises:
+            InvalidParams: there is no such option, or it has no such value.
+
+        """
         await self._live.adjust_option(option, value)
 
     async def option(
@@ -149,35 +193,86 @@ class Session:
         category: str | None = None,
         description: str | None = None,
     ) -> None:
-        """Offer an option in this session alone; see `Agent.option`. One with the same id is replaced.
+        """Offer an option in this session alone. One with the same id is replaced.
 
         The client is told. In `on_open`, before the session is shown at all, it is part of what the client is told
         first. Offer it again whenever the session comes back to life: only the value that was set is stored.
+
+        Args:
+            id: its name for programs; all arguments are as with `Agent.option`.
+            name: its name for people.
+            values: each value with its name, or with its name and description; without values it is a switch.
+            default: the value that holds until the user sets another.
+            category: what it is about: ``mode``, ``model``, ``thought_level``.
+            description: what it does, for people to read.
+
+        Raises:
+            UsageError: the default is none of the values.
+
         """
         self._author.own_options[id] = checked_option(id, name, values, default, category, description)
         self._options_changed()
 
     async def modes(self, values: Values, *, default: str) -> None:
-        """Offer modes in this session alone: the option of category ``mode``."""
+        """Offer modes in this session alone: the option of category ``mode``.
+
+        Args:
+            values: each mode with its name, or with its name and description.
+            default: the mode that holds until the user sets another.
+
+        Raises:
+            UsageError: the default is none of the values.
+
+        """
         await self.option("mode", name="Mode", values=values, default=default, category="mode")
 
     async def models(self, values: Values, *, default: str) -> None:
-        """Offer models in this session alone: the option of category ``model``."""
+        """Offer models in this session alone: the option of category ``model``.
+
+        Args:
+            values: each model with its name, or with its name and description.
+            default: the model that holds until the user sets another.
+
+        Raises:
+            UsageError: the default is none of the values.
+
+        """
         await self.option("model", name="Model", values=values, default=default, category="model")
 
     async def remove_option(self, id: str) -> None:
-        """Offer an option no longer in this session, one of the agent's or of its own."""
+        """Offer an option no longer in this session, one of the agent's or of its own.
+
+        Args:
+            id: the id of the option.
+
+        """
         self._author.own_options[id] = None
         self._options_changed()
 
     async def command(self, name: str, description: str, handler: Handler, *, hint: str | None = None) -> None:
-        """Offer a slash command in this session alone; see `Agent.command`. One with the same name is replaced."""
+        """Offer a slash command in this session alone. One with the same name is replaced.
+
+        Args:
+            name: the name of the command, without slash and spaces; all arguments are as with `Agent.command`.
+            description: what it does, for people to read.
+            handler: ``async def (turn)``, or an async generator of text to say.
+            hint: what to type behind it.
+
+        Raises:
+            UsageError: it cannot be a name, or the function is no async function of one argument.
+
+        """
         checked_function(handler, f"the command /{name}", "turn")
         self._author.own_commands[is_command_name(name)] = Command(name, description, hint, handler)
         self._commands_changed()
 
     async def remove_command(self, name: str) -> None:
-        """Offer a slash command no longer in this session, one of the agent's or of its own."""
+        """Offer a slash command no longer in this session, one of the agent's or of its own.
+
+        Args:
+            name: the name of the command.
+
+        """
         self._author.own_commands[name] = None
         self._commands_changed()
 

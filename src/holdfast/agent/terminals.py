@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.children import start
+from holdfast.children.environment import DEVELOPMENT, passed_environment
 from holdfast.errors import HoldfastError
 from holdfast.model import new_id
 from holdfast.transport.descriptors import open_input
@@ -33,7 +34,13 @@ LAST_BYTES = 64 << 10
 
 
 class Finished(NamedTuple):
-    """A command that has ended: its exit status (128 + n: signal n, as in a shell), and the last of its output."""
+    """A command that has ended.
+
+    Attributes:
+        status: its exit status (128 + n: signal n, as in a shell).
+        output: the last of what it printed.
+
+    """
 
     status: int
     output: bytes
@@ -63,7 +70,8 @@ class _Command:
         self._size = self._shown = self._left_out = 0
         self._controls: Update = {}
         self._about: Update = {"command": " ".join(command), "cwd": cwd}
-        self._child = start(command, cwd=cwd, env=env, stdin=False, stderr=False)
+        whole_env = {**passed_environment(DEVELOPMENT), **(env or {})}  # the agent's own has its keys in it (P10)
+        self._child = start(command, cwd=cwd, env=whole_env, stdin=False, stderr=False)
         self._output = open_input(self._child.stdout, self._read)
 
     @property
@@ -157,7 +165,14 @@ async def run_in_terminal(
 
 
 class BackgroundTerminal:
-    """A command that goes on after its tool call and its turn: see `ToolCall.start_terminal`."""
+    """A command that goes on after its tool call and its turn: see `ToolCall.start_terminal`.
+
+    Attributes:
+        id: the id of its terminal, as clients see it.
+
+    """
+
+    __module__ = "holdfast.agent"  # where everybody imports it from
 
     def __init__(self, call: ToolCall, running: _Command) -> None:
         self.id: str = running.id
@@ -176,11 +191,21 @@ class BackgroundTerminal:
         return self._running.output.decode(errors="replace")
 
     async def wait(self) -> Finished:
-        """Wait until it has ended."""
+        """Wait until it has ended.
+
+        Returns:
+            How it ended.
+
+        """
         return await asyncio.shield(self._finished)
 
     async def stop(self) -> Finished:
-        """Stop it, and wait until it has ended."""
+        """Stop it, and wait until it has ended.
+
+        Returns:
+            How it ended.
+
+        """
         if not self._finished.done():
             self._running.stop()
         return await self.wait()

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.agent.diffs import diff_content
-from holdfast.agent.terminals import BackgroundTerminal, Finished, run_in_terminal, start_in_terminal
+from holdfast.agent.turn_output import checked_block
+from holdfast.awaiting import needs_async_with
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from types import TracebackType
 
-    from holdfast.agent.turn import Turn
+    from holdfast.agent.terminals import BackgroundTerminal, Finished
+    from holdfast.agent.turn_output import TurnOutput
     from holdfast.model import ToolKind, Update
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -32,11 +33,19 @@ class ToolCall:
     ``async with turn.tool("Read thermometer", kind="read") as call: …`` — leaving the block completes the call, an
     exception fails it, a cancellation cancels it. One that is `pending` waits, for the rest of its input or for the
     user's permission, until `begin`.
+
+    Attributes:
+        id: its id, as clients see it.
+        title: what is done, for people to read.
+        cancelled: whether the user has cancelled it, and not the whole turn.
+
     """
+
+    __module__ = "holdfast"  # where everybody imports it from
 
     def __init__(
         self,
-        turn: Turn,
+        output: TurnOutput,
         title: str,
         kind: ToolKind,
         input: object,
@@ -55,9 +64,9 @@ class ToolCall:
         self._cancellable = cancellable
         self._task: asyncio.Task[Any] | None = None
         self._work: Coroutine[Any, Any, object] | None = None
-        self._goes_on = False
+        self._is_open = self._goes_on = False
         self._cancelling = 0
-        self._turn = turn
+        self._output = output
         self._status = ""
         self._first: Update = {"title": title, "kind": kind, "status": "pending" if pending else "in_progress"}
         if name is not None:
@@ -70,7 +79,7 @@ class ToolCall:
             about["rawInput"] = input
         if locations:
             about["locations"] = [
-                {"path": self._turn.absolute(path), "line": line} if line else {"path": self._turn.absolute(path)}
+                {"path": self._output.absolute(path), "line": line} if line else {"path": self._output.absolute(path)}
                 for path, line in ((location, 0) if isinstance(location, str) else location for location in locations)
             ]
         return about
@@ -78,7 +87,14 @@ class ToolCall:
     async def describe(
         self, title: str, *, input: object = None, locations: Sequence[str | tuple[str, int]] = ()
     ) -> None:
-        """Set title, input and locations where they were not known when the call was opened."""
+        """Set title, input and locations where they were not known when the call was opened.
+
+        Args:
+            title: what is done, for people to read.
+            input: what the tool is called with, any JSON value.
+            locations: the files it is about: paths, or paths with a line.
+
+        """
         self.title = title
         self.update({"title": title, **self._about(input, locations)})
 
@@ -87,16 +103,36 @@ class ToolCall:
         self.update({"status": "in_progress"})
 
     async def text(self, text: str) -> None:
-        """Add text to what it shows."""
+        """Add text to what it shows.
+
+        Args:
+            text: the text.
+
+        """
         await self.content({"type": "text", "text": text})
 
     async def content(self, block: Mapping[str, Any]) -> None:
-        """Add a content block to what it shows."""
+        """Add a content block to what it shows.
+
+        Args:
+            block: the block as the protocol has it, as an image.
+
+        Raises:
+            UsageError: it is no mapping, or not what its `type` says.
+
+        """
         await self._add({"type": "content", "content": checked_block(block)})
 
     async def diff(self, path: str, old: str | None, new: str) -> None:
-        """Show a change of a file by its old text (None: there was no file) and its new text."""
-        await self._add(diff_content(self._turn.absolute(path), old, new))
+        """Show a change of a file. Nothing is written: `turn.files` does that.
+
+        Args:
+            path: the file, relative to the session's directory or absolute.
+            old: its text before; None where there was no file.
+            new: its text afterwards.
+
+        """
+        await self._add(diff_content(self._output.absolute(path), old, new))
 
     async def terminal(
         self,
@@ -108,41 +144,90 @@ class ToolCall:
     ) -> Finished:
         """Run a command and show its output as it comes. It is killed, whatever it started too, with the turn.
 
-        Return its exit status and the last `limit` bytes of its output. Of a long output the middle is not shown. One
-        that is `cancellable` can be stopped by the user alone (version 2 clients); this returns then.
+        Of a long output the middle is not shown.
+
+        Args:
+            command: the program and its arguments. No shell reads them: ``"sh", "-c", line`` starts one.
+            cwd: the directory it runs in, by default the session's.
+            env: environment variables for it, besides those of ours that are known to hold no secrets.
+            limit: how many bytes of its output are returned, the last of them.
+            cancellable: whether the user can stop it alone (version 2 clients); this returns then.
+
+        Returns:
+            Its exit status and the last of its output.
+
+        Raises:
+            UsageError: it cannot be started.
+
         """
-        cwd = self._turn.absolute(cwd or ".")
+        self._need_open()
+        cwd = self._output.absolute(cwd or ".")
+        from holdfast.agent.terminals import run_in_terminal  # noqa: PLC0415  (few agents run commands)
+
         return await run_in_terminal(self, command, cwd, env, limit, cancellable=cancellable)
 
     async def start_terminal(
         self, *command: str, cwd: str | None = None, env: Mapping[str, str] | None = None, limit: int = 1 << 20
     ) -> BackgroundTerminal:
-        """Start a command that goes on after this call and after the turn, as a server does; return it at once.
+        """Start a command that goes on after this call and after the turn, as a server does.
 
         Its output is shown in this call as it comes. It ends by itself, by `stop`, when the user cancels it alone
-        (version 2 clients, who are told that it runs), or with the session; cancelling a turn leaves it alone. Keep
-        what is returned in `session.live` to find it in a later turn.
+        (version 2 clients, who are told that it runs), or with the session; cancelling a turn leaves it alone.
+
+        Args:
+            command: the program and its arguments.
+            cwd: the directory it runs in, by default the session's.
+            env: environment variables for it, besides those of ours that are known to hold no secrets.
+            limit: how many bytes of its output are kept, the last of them.
+
+        Returns:
+            The command, at once. Keep it in `session.live` to find it in a later turn.
+
+        Raises:
+            UsageError: the turn is over, or the command cannot be started.
+
         """
-        if self._turn.is_over:
+        self._need_open()
+        if self._output.is_over:
             raise UsageError("a command is started in a turn, and this one is over")
-        return await start_in_terminal(self, command, self._turn.absolute(cwd or "."), env, limit)
+        from holdfast.agent.terminals import start_in_terminal  # noqa: PLC0415  (few agents run commands)
+
+        return await start_in_terminal(self, command, self._output.absolute(cwd or "."), env, limit)
 
     def go_on(self, work: Coroutine[Any, Any, object]) -> None:
         """Let the call go on after its ``async with`` block and after the turn, and end when `work` ends.
 
-        `work` is awaited by the session from the end of the block on, and may use this call; an exception in it fails
-        the call. Version 2 clients are told that it runs, and may cancel it alone. It is cancelled with the session.
+        Version 2 clients are told that it runs, and may cancel it alone. It is cancelled with the session.
+
+        Args:
+            work: a coroutine that the session awaits from the end of the block on. It may use this call; an exception
+                in it fails the call.
+
+        Raises:
+            UsageError: the call goes on with something else already.
+
         """
+        self._need_open()
         if self._work is not None:
             raise UsageError("this call goes on with something else already")
         self._work = work
 
     async def output(self, value: object) -> None:
-        """Set the raw output of the tool: any JSON value."""
+        """Set the raw output of the tool.
+
+        Args:
+            value: any JSON value.
+
+        """
         self.update({"rawOutput": value})
 
     async def fail(self, reason: str) -> None:
-        """Show why the tool failed; the call ends as failed."""
+        """Show why the tool failed; the call ends as failed.
+
+        Args:
+            reason: why, for people to read.
+
+        """
         await self.text(reason)
         self._status = "failed"
 
@@ -153,7 +238,7 @@ class ToolCall:
     async def _add(self, item: Update) -> None:
         self.is_empty = False
         self.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
-        await self._turn.give_way()
+        await self._output.give_way()
 
     async def add_terminal(self, terminal_id: str) -> None:
         """Show a terminal in it."""
@@ -161,46 +246,53 @@ class ToolCall:
 
     def emit(self, update: Update) -> None:
         """Emit another update in the same turn, beside what is being said; where it goes on, beside the turns."""
+        self._need_open()
         if self._goes_on:
-            self._turn.emit_in_background(update)
+            self._output.emit_in_background(update)
         else:
-            self._turn.emit_beside(update)
+            self._output.emit_beside(update)
 
     def emit_in_background(self, update: Update) -> None:
         """Emit an update of something that goes on beside the turns."""
-        self._turn.emit_in_background(update)
+        self._output.emit_in_background(update)
 
     def work_in_background(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
         """List work that goes on beside the turns."""
-        self._turn.work_in_background(item, stop)
+        self._output.work_in_background(item, stop)
 
     def end_in_background(self, id: str) -> None:
         """List work no longer."""
-        self._turn.end_in_background(id)
+        self._output.end_in_background(id)
 
     def start_work(self, work: Coroutine[Any, Any, None]) -> None:
         """Start work that the session owns."""
-        self._turn.start(work)
+        self._output.start(work)
+
+    def _need_open(self) -> None:
+        """Raise `UsageError` where nobody was shown that it began."""
+        if not self._is_open:
+            raise UsageError(f"the tool call {self.title!r} is not open; write `async with turn.tool(…) as call:`")
 
     def start(self) -> Self:
         """Show that it began."""
-        self._turn.end_messages()
+        self._is_open = True
+        self._output.messages.end()
         self.update(self._first)
         return self
 
     def close(self, status: str) -> None:
         """Show that it ended."""
-        self._turn.end_messages()
+        self._output.messages.end()
         controls = {"capabilities": None} if self._cancellable else {}
         self.update({"status": self._status or status, **controls})
 
     def offer_cancel(self, terminal_id: str, cancel: Callable[[], None]) -> None:
         """Allow clients to stop a terminal by itself."""
-        self._turn.offer_cancel(terminal_id, cancel)
+        self._output.offer_cancel(terminal_id, cancel)
 
     def withdraw_cancel(self, terminal_id: str) -> None:
         """Allow that no longer."""
-        self._turn.withdraw_cancel(terminal_id)
+        self._output.withdraw_cancel(terminal_id)
 
     def cancel(self) -> None:
         """Cancel what is done in its ``async with`` block, and nothing else of the turn."""
@@ -213,24 +305,27 @@ class ToolCall:
         if self._cancellable and self._task is not None:
             self._cancelling = self._task.cancelling()
             self._first["capabilities"] = {"cancel": {}}
-            self._turn.offer_cancel(self.id, self.cancel)
+            self._output.offer_cancel(self.id, self.cancel)
         return self.start()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        self._turn.withdraw_cancel(self.id)
+        self._output.withdraw_cancel(self.id)
         was_cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
         # As `asyncio.timeout` does: a cancellation of the whole turn at the same time goes on.
         only_this = self.cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
-        if self._work is not None and kind is None and not self._turn.is_over:
+        if self._work is not None and kind is None and not self._output.is_over:
             self._begin_to_go_on(self._work)
             return None
         if self._work is not None:
             self._work.close()
-        if not self._turn.is_over:
+        if not self._output.is_over:
             self.close("completed" if kind is None else "cancelled" if was_cancelled else "failed")
         return True if was_cancelled and only_this else None
+
+    if not TYPE_CHECKING:  # type checkers say it too
+        __enter__ = __exit__ = needs_async_with
 
     def _begin_to_go_on(self, work: Coroutine[Any, Any, object]) -> None:
         self._goes_on = self._cancellable = True
@@ -261,10 +356,3 @@ class ToolCall:
             with suppress(HoldfastError):  # the session may not be ours any more
                 self.close(status)
             self.end_in_background(self.id)
-
-
-def checked_block(block: Mapping[str, Any]) -> Update:
-    """Return a content block as a dict; raise `UsageError` for what is no mapping. What is in it is checked later."""
-    if not isinstance(block, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
-        raise UsageError(f"a content block must be a mapping, not {type(cast('object', block)).__name__}")
-    return dict(block)

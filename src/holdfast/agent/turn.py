@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.agent.messages import Message, OpenMessages
-from holdfast.agent.tools import ToolCall, checked_block
-from holdfast.errors import UsageError
+from holdfast.agent.messages import Message
+from holdfast.agent.questions import form_question, permission_question, url_question
+from holdfast.agent.tools import ToolCall
+from holdfast.agent.turn_output import TurnOutput, plan_entries
+from holdfast.awaiting import awaited
 from holdfast.model import (
     ALLOW_OR_REJECT,
-    Elicitation,
     ElicitationAnswer,
-    Permission,
-    checked_event,
     checked_stop_reason,
     new_id,
     text_event,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.agent.client import ClientServices
-    from holdfast.agent.messages import MessageKind
     from holdfast.agent.session import Session
     from holdfast.engine import LiveTurn
     from holdfast.mcp import ToolResult
-    from holdfast.model import Entry, Event, History, PermissionOption, StopReason, ToolKind, Update
+    from holdfast.model import Elicitation, Entry, History, PermissionOption, StopReason, ToolKind, Update
     from holdfast.workspace import Files
 
 
@@ -38,13 +35,17 @@ DEFAULT = -1.0
 class Turn:
     """One turn: from a prompt to its answer."""
 
+    __module__ = "holdfast"  # where everybody imports it from
+
     def __init__(self, session: Session, turn: LiveTurn, text: str) -> None:
-        self.session = session
-        self.text = text
+        self.session: Session = session
+        """The conversation it belongs to."""
+        self.text: str = text
         """The prompt's plain text; for a slash command, what follows its name."""
         self.stop_reason: StopReason | None = None
         self._turn = turn
-        self._messages = OpenMessages()
+        self._output = TurnOutput(turn, session.cwd)
+        self._messages = self._output.messages
 
     @property
     def client(self) -> ClientServices | None:
@@ -79,11 +80,18 @@ class Turn:
     # Saying
 
     async def say(self, text: str) -> None:
-        """Say something; raise `UsageError` for what is no string.
+        """Say something to the user.
 
-        Text said in a row is one message, however small the pieces. The next one begins after a tool call was opened
-        or closed, a plan was shown or a thought was thought. What other tasks do meanwhile, as a tool that runs beside,
+        Text said in a row is one message, however small the pieces. The next one begins after a tool call was opened or
+        closed, a plan was shown or a thought was thought. What other tasks do meanwhile, as a tool that runs beside,
         does not cut it; tasks that talk at the same time each use a `message` of their own.
+
+        Args:
+            text: a piece of the answer.
+
+        Raises:
+            UsageError: `text` is no string.
+
         """
         event = text_event("agent_message_chunk", self._messages.add_to("agent_message"), text)
         if event.plain_text:
@@ -92,28 +100,58 @@ class Turn:
             await self._turn.drain()
 
     async def think(self, text: str) -> None:
-        """Think aloud. Shown as thought, not as answer; pieces in a row are one thought, as with `say`."""
-        event = text_event("agent_thought_chunk", self._messages.add_to("agent_thought"), text)
-        if event.plain_text:
-            self._turn.emit(event)
-        if self._turn.congested:
-            await self._turn.drain()
+        """Think aloud. Shown as thought, not as answer; pieces in a row are one thought, as with `say`.
+
+        Args:
+            text: a piece of the thought.
+
+        Raises:
+            UsageError: `text` is no string.
+
+        """
+        await self._output.say(text_event("agent_thought_chunk", self._messages.add_to("agent_thought"), text))
 
     def message(self, *, thought: bool = False) -> Message:
-        """Begin a message by hand: ``async with turn.message() as message: await message.say("…")``."""
-        return Message(self, "agent_thought" if thought else "agent_message")
+        """Begin a message by hand: ``async with turn.message() as message: await message.say("…")``.
+
+        Args:
+            thought: whether it is a thought, not an answer.
+
+        Returns:
+            The message, which is open until its ``async with`` block is left.
+
+        """
+        return Message(self._output, "agent_thought" if thought else "agent_message")
 
     async def rewrite(self, text: str) -> None:
-        """Replace all that was said in a row so far by something else. Version 1 clients keep what they were shown."""
-        self.replace_message("agent_message", self._messages.add_to("agent_message"), text)
+        """Replace all that was said in a row so far by something else. Version 1 clients keep what they were shown.
+
+        Args:
+            text: what stands there instead.
+
+        """
+        self._output.replace_message("agent_message", self._messages.add_to("agent_message"), text)
 
     async def rethink(self, text: str) -> None:
-        """Replace all that was thought in a row so far, or think something whole."""
-        self.replace_message("agent_thought", self._messages.add_to("agent_thought"), text)
+        """Replace all that was thought in a row so far, or think something whole.
+
+        Args:
+            text: what stands there instead.
+
+        """
+        self._output.replace_message("agent_thought", self._messages.add_to("agent_thought"), text)
 
     async def show(self, block: Mapping[str, Any]) -> None:
-        """Say a content block that is not text, as an image."""
-        await self.show_block("agent_message", self._messages.add_to("agent_message"), block)
+        """Say a content block that is not text, as an image.
+
+        Args:
+            block: the block as the protocol has it: ``{"type": "image", "data": …, "mimeType": "image/png"}``.
+
+        Raises:
+            UsageError: it is no mapping, or not what its `type` says.
+
+        """
+        await self._output.show_block("agent_message", self._messages.add_to("agent_message"), block)
 
     def tool(
         self,
@@ -128,11 +166,21 @@ class Turn:
     ) -> ToolCall:
         """Use a tool, visibly: ``async with turn.tool("Read file", kind="read") as call``.
 
-        `name` is what programs call the tool. One that is `pending` waits for something, as the user's permission,
-        until `call.begin()`. One that is `cancellable` can be cancelled by the user alone (version 2 clients): the
-        ``async with`` block is cancelled then, the turn goes on behind it, and `call.cancelled` is true.
+        Args:
+            title: what is done, for people to read.
+            kind: what kind of tool it is; editors have an icon for each.
+            input: what the tool is called with, any JSON value.
+            locations: the files it is about: paths, or paths with a line. Editors can follow the agent there.
+            name: what programs call the tool.
+            pending: whether it waits for something, as the user's permission, until `call.begin()`.
+            cancellable: whether the user can cancel it alone (version 2 clients). The ``async with`` block is cancelled
+                then, the turn goes on behind it, and `call.cancelled` is true.
+
+        Returns:
+            The call, which is shown when its ``async with`` block is entered, and ends with it.
+
         """
-        return ToolCall(self, title, kind, input, locations, name, pending=pending, cancellable=cancellable)
+        return ToolCall(self._output, title, kind, input, locations, name, pending=pending, cancellable=cancellable)
 
     async def call_tool(
         self,
@@ -146,7 +194,22 @@ class Turn:
     ) -> ToolResult:
         """Call a tool of an MCP server, visibly: its progress, content and output are shown as a tool call.
 
-        Raises what `session.mcp.call` raises; the tool call has failed then, and says why.
+        Args:
+            server: the name of the server.
+            tool: the name of the tool.
+            arguments: what the tool is called with.
+            title: what is done, for people to read; by default the names of server and tool.
+            kind: what kind of tool it is.
+            timeout: how many seconds the server may be silent; None is for ever.
+
+        Returns:
+            The tool's result, which the call has shown.
+
+        Raises:
+            ToolFailed: the tool gave an error. The call has failed, and says why; so with the others.
+            ToolTimeout: the server was silent for too long.
+            ServerUnavailable: the server is not there.
+
         """
         from holdfast.agent.mcp_calls import call_tool  # noqa: PLC0415  (not everybody has servers)
 
@@ -154,24 +217,42 @@ class Turn:
         return await call_tool(self, server, tool, arguments or {}, title=shown, kind=kind, timeout=timeout)
 
     async def plan(self, entries: Iterable[str | tuple[str, str] | tuple[str, str, str]], *, id: str = "plan") -> None:
-        """Show the plan, whole: its entries, or entries with status, or with status and priority."""
-        given = [(entry,) if isinstance(entry, str) else entry for entry in entries]
-        full = [(*members, *("pending", "medium")[len(members) - 1 :]) for members in given]
-        listed = [{"content": content, "status": status, "priority": priority} for content, status, priority in full]
-        self.emit({"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": id, "entries": listed}})
+        """Show the plan, whole.
+
+        Args:
+            entries: what is to be done: texts, or texts with a status (``pending``, ``in_progress``, ``completed``), or
+                with status and priority (``high``, ``medium``, ``low``).
+            id: which plan, where there are several.
+
+        Raises:
+            UsageError: it is one text and no list, or there is no such status or priority.
+
+        """
+        plan = {"type": "items", "planId": id, "entries": plan_entries(entries)}
+        self._output.emit({"sessionUpdate": "plan_update", "plan": plan})
 
     async def plan_markdown(self, text: str, *, id: str = "plan") -> None:
-        """Show the plan, whole, as a Markdown text. Version 1 clients are shown it as the only entry of a plan."""
-        self.emit({"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": id, "content": text}})
+        """Show the plan, whole, as a Markdown text. Version 1 clients are shown it as the only entry of a plan.
+
+        Args:
+            text: the plan.
+            id: which plan, where there are several.
+
+        """
+        self._output.emit({"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": id, "content": text}})
 
     async def compaction(self, summary: str) -> None:
-        """Show that what was said so far has become this summary for the model. The user's history stays as it is.
+        """Show that what was said so far has become a summary for the model. The user's history stays as it is.
 
         Version 1 clients are told if they asked for it.
+
+        Args:
+            summary: what the model has in its place.
+
         """
         content = [{"type": "text", "text": summary}]
         update: Update = {"compactionId": new_id("compaction"), "status": "completed", "summary": content}
-        self.emit({"sessionUpdate": "compaction_update", **update})
+        self._output.emit({"sessionUpdate": "compaction_update", **update})
 
     async def subagent(
         self,
@@ -184,10 +265,17 @@ class Turn:
         """Show another session that this one has started, and again what has changed of that.
 
         The protocol calls this unstable; version 1 clients are told if they asked for it.
+
+        Args:
+            session_id: the id of the other session.
+            title: its title.
+            description: what it is for.
+            state: what it does now.
+
         """
         about = {"title": title, "description": description, "state": None if state is None else {"state": state}}
         known = {name: value for name, value in about.items() if value is not None}
-        self.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known})
+        self._output.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known})
 
     async def usage(
         self,
@@ -201,39 +289,66 @@ class Turn:
     ) -> None:
         """Show how much of the model's context is used, and what the session has cost so far.
 
-        `input_tokens` and `output_tokens` are what was taken since they were told last; the client is told their sum at
-        the end of the turn, and `holdfast sessions stats` counts them.
+        Args:
+            used: how many tokens the context holds.
+            size: how many it can hold.
+            cost: what the session has cost so far.
+            currency: the currency of `cost`, by its ISO 4217 code.
+            input_tokens: how many tokens the model has read since this was told last.
+            output_tokens: how many it has written. The client is told the sums at the end of the turn, and ``holdfast
+                sessions stats`` counts them.
+
         """
         update: Update = {"sessionUpdate": "usage_update", "used": used, "size": size}
         if cost is not None:
             update["cost"] = {"amount": cost, "currency": currency}
-        self._emit(update)
+        self._output.emit_beside(update)
         if input_tokens or output_tokens:
-            before: Update = self._turn.answer.get("usage", {})
-            taken = before.get("inputTokens", 0) + input_tokens, before.get("outputTokens", 0) + output_tokens
-            usage = {"totalTokens": sum(taken), "inputTokens": taken[0], "outputTokens": taken[1]}
-            self._turn.answer = {**self._turn.answer, "usage": usage}
+            self._output.add_usage(input_tokens, output_tokens)
 
     async def notice(
         self, title: str, description: str | None = None, *, severity: Literal["info", "warning", "error"] = "info"
     ) -> None:
-        """Show the user something that is not part of the conversation and not stored."""
+        """Show the user something that is not part of the conversation and not stored.
+
+        Args:
+            title: what to tell, in a line.
+            description: more of it.
+            severity: how bad it is.
+
+        """
         update: Update = {"sessionUpdate": "notice", "severity": severity, "title": title}
-        self._emit(update if description is None else {**update, "description": description})
+        self._output.emit_beside(update if description is None else {**update, "description": description})
 
     def stop(self, reason: StopReason) -> None:
-        """Set why the turn ends, where it is not because all was said; raise `UsageError` for an unknown reason."""
+        """Set why the turn ends, where it is not because all was said.
+
+        Args:
+            reason: ``end_turn``, ``max_tokens``, ``max_turn_requests``, ``refusal`` or ``cancelled``.
+
+        Raises:
+            UsageError: there is no such reason.
+
+        """
         self.stop_reason = checked_stop_reason(reason)
 
     async def keep(self, data: Any) -> None:
         """Keep a private entry: a JSON value that belongs to the history, and that no client is shown.
 
         It is forked, cut and deleted with the turn it was kept in; `session.kept` reads it back.
+
+        Args:
+            data: any JSON value.
+
+        Raises:
+            UsageError: it cannot be written as JSON.
+
         """
         self._turn.keep(data)
 
     # Asking
 
+    @awaited
     async def allow(
         self,
         question: str,
@@ -245,16 +360,29 @@ class Turn:
     ) -> bool:
         """Ask the user for permission. Nothing but a clear yes is one.
 
-        The user is shown all that `call` shows: its kind, input, locations and content; or the `command` that would be
-        run in the session's directory, where no tool call shows it. `description` says why it is asked. An answer the
-        user gives for ever is remembered, for this session, under `remember` (unless said otherwise, the question
-        with its command).
+        The user is shown all that `call` shows: its kind, input, locations and content.
+
+        Args:
+            question: what is asked, in a line.
+            call: the tool call that it is about.
+            command: the command that would be run in the session's directory, where no tool call shows it.
+            description: why it is asked.
+            remember: what an answer that the user gives for ever is remembered under, for this session; by default the
+                question with its command.
+
+        Returns:
+            True where the user has said yes, now or for ever; False for everything else, as where nobody answers.
+
+        Raises:
+            UsageError: both a call and a command are given, or the question is no string.
+
         """
         chosen = await self.choose(
             question, ALLOW_OR_REJECT, call, command=command, description=description, remember=remember
         )
         return chosen is not None and chosen.kind.startswith("allow")
 
+    @awaited
     async def choose(
         self,
         question: str,
@@ -265,50 +393,73 @@ class Turn:
         description: str | None = None,
         remember: str | None = None,
     ) -> PermissionOption | None:
-        """Ask the user for permission with answers of one's own; return the one that was chosen, or None.
+        """Ask the user for permission with answers of one's own. Only those whose `kind` begins with ``allow`` approve.
 
-        Only an option whose `kind` begins with ``allow`` is an approval. The rest is as with `allow`.
+        Args:
+            question: what is asked, in a line.
+            options: the answers to choose from, each with an id of its own.
+            call: the tool call that it is about; as with `allow`.
+            command: the command that it is about; as with `allow`.
+            description: why it is asked.
+            remember: what an answer for ever is remembered under; as with `allow`.
+
+        Returns:
+            The option that was chosen, None where none was.
+
+        Raises:
+            UsageError: there are no options, two have the same id, or both a call and a command are given.
+
         """
-        if not options or len({option.id for option in options}) < len(options):
-            raise UsageError("a question needs options to choose from, each with an id of its own")
-        if call is not None and command is not None:
-            raise UsageError("a question is about a tool call or about a command; let the call show the command")
-        operation = command and {"type": "command", "command": _checked_text(command), "cwd": self.session.cwd}
-        permission = Permission(
-            _checked_text(question),
-            {} if call is None else {"toolCallId": call.id},
-            tuple(options),
-            subject=remember or "\n".join(filter(None, (question, command))),
-            description=None if description is None else _checked_text(description),
-            operation=operation or None,
+        about, cwd = None if call is None else call.id, self.session.cwd
+        permission = permission_question(
+            question, options, about, cwd, command=command, description=description, remember=remember
         )
         return permission.chosen(await self._turn.ask(permission))
 
+    @awaited
     async def ask(
         self, message: str, fields: Mapping[str, Any], *, required: Sequence[str] = ()
     ) -> dict[str, Any] | None:
-        """Ask the user to fill in a form: names to JSON schemas, as ``{"name": {"type": "string"}}``.
+        """Ask the user to fill in a form.
 
-        Return what was filled in, which fits the schemas; None where the user declines, where the answer does not fit,
-        or where the client cannot show forms.
+        Args:
+            message: what it is for.
+            fields: names to JSON schemas, as ``{"name": {"type": "string"}}``.
+            required: the names of the fields that must be filled in.
+
+        Returns:
+            What was filled in, which fits the schemas. None where the user declines, where the answer does not fit, or
+            where the client cannot show forms.
+
+        Raises:
+            UsageError: the message is no string, `fields` is no mapping of mappings, or `required` names no field.
+
         """
-        schema: Update = {"type": "object", "properties": {name: dict(field) for name, field in fields.items()}}
-        if required:
-            schema["required"] = list(required)
-        params = {"mode": "form", "message": _checked_text(message), "requestedSchema": schema}
-        answer = await self._elicit(Elicitation("form", params))
+        answer = await self._elicit(form_question(message, fields, required))
         return None if answer is None else {name: value for name, value in answer.items() if value is not None}
 
+    @awaited
     async def ask_url(self, message: str, url: str, *, id: str | None = None) -> bool:
-        """Ask the user to go to an address; return whether that was agreed to.
+        """Ask the user to go to an address.
 
-        With an `id`, call `complete_url` when the user is done there, so that the client can take the question away.
+        Args:
+            message: what it is for.
+            url: the address.
+            id: by which `complete_url` says that the user is done there, so that the client can take the question away.
+
+        Returns:
+            Whether the user has agreed to it.
+
         """
-        params = {"mode": "url", "message": _checked_text(message), "url": url, "elicitationId": id or new_id("elicit")}
-        return await self._elicit(Elicitation("url", params)) is not None
+        return await self._elicit(url_question(message, url, id or new_id("elicit"))) is not None
 
     async def complete_url(self, id: str) -> None:
-        """Notify the clients that what `ask_url` asked for under this id is done."""
+        """Notify the clients that the user is done with what `ask_url` asked for.
+
+        Args:
+            id: the id that `ask_url` was given.
+
+        """
         await self._turn.shown()
         for attachment in self._turn.session.attachments:
             if "url" in attachment.client.elicitation:
@@ -326,78 +477,22 @@ class Turn:
         return self._turn.history
 
     async def history(self) -> History:
-        """Read all that was said in the session so far, this turn's prompt included, as its user sees it."""
+        """Read all that was said in the session so far, this turn's prompt included, as its user sees it.
+
+        Returns:
+            The history. It is read from the store, so it takes longer the longer the conversation is.
+
+        """
         return await self.session.history(self._turn.history)
 
-    # For the parts of a turn
-
-    def absolute(self, path: str) -> str:
-        """Return a path made absolute, as clients want paths."""
-        return path if os.path.isabs(path) else os.path.normpath(os.path.join(self.session.cwd, path))  # noqa: PTH117, PTH118
-
     def emit(self, update: Update) -> None:
-        """Emit any update, named as in the newest protocol version; what is said next is a new message."""
-        self._messages.end()
-        self._emit(update)
+        """Show any update, as one of your own that begins with ``_``; what is said next is a new message.
 
-    def emit_beside(self, update: Update) -> None:
-        """Emit an update that does not end the message which is being said."""
-        self._emit(update)
+        Args:
+            update: the JSON object, named as in protocol version 2: ``{"sessionUpdate": "_mine/mood", …}``.
 
-    def emit_in_background(self, update: Update) -> None:
-        """Emit an update of work that goes on beside the turns: in whatever turn runs now, or between turns."""
-        self._turn.session.emit(checked_event(update))
+        Raises:
+            UsageError: it is known to the protocol, and is not what its kind says.
 
-    def work_in_background(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
-        """List work that goes on beside the turns, until `end_in_background`; `stop` makes it end."""
-        self._turn.session.work_in_background(item, stop)
-
-    def end_in_background(self, id: str) -> None:
-        """List work no longer."""
-        if self._turn.session.background is not None:
-            self._turn.session.background.end(id)
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start something that is finished before the process ends in order."""
-        self._turn.session.start(work)
-
-    def offer_cancel(self, id: str, cancel: Callable[[], None]) -> None:
-        """Allow clients to cancel a tool call or a terminal by itself."""
-        self._turn.cancels[id] = cancel
-
-    def withdraw_cancel(self, id: str) -> None:
-        """Allow that no longer."""
-        self._turn.cancels.pop(id, None)
-
-    def end_messages(self) -> None:
-        """End the message that is being said: the next text begins a new one."""
-        self._messages.end()
-
-    async def say_event(self, event: Event) -> None:
-        """Emit a piece of a message."""
-        self._turn.emit(event)
-        await self.give_way()
-
-    async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any]) -> None:
-        """Add a content block to a message."""
-        self._emit({"sessionUpdate": f"{kind}_chunk", "messageId": message_id, "content": checked_block(block)})
-        await self.give_way()
-
-    def replace_message(self, kind: MessageKind, message_id: str, text: str) -> None:
-        """Replace all of a message by a text."""
-        self._emit({"sessionUpdate": kind, "messageId": message_id, "content": [{"type": "text", "text": text}]})
-
-    async def give_way(self) -> None:
-        """Wait while everybody who watches is behind."""
-        if self._turn.congested:
-            await self._turn.drain()
-
-    def _emit(self, update: Update) -> None:
-        self._turn.emit(checked_event(update))
-
-
-def _checked_text(text: str) -> str:
-    """Return a question as it is; raise `UsageError` where it is no text."""
-    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (what agent code says is unknown)
-        raise UsageError(f"a question must be a string, not {type(text).__name__}")
-    return text
+        """
+        self._output.emit(update)

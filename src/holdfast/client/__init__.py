@@ -13,7 +13,7 @@
 - `connect(*command)` starts the agent and asks it for version 2; one that answers in version 1 is spoken to in that.
   When the block is left, what is still running is ended, the agent's process and its children with it.
 - `Connection` is the agent: `agent` (its name), `protocol`, `capabilities`, `can("load")`, `auth_methods`,
-  `authenticate`, `new_session`, `load`, `resume`, `fork`, `sessions`, `delete`, `request`, `notify`.
+  `authenticate`, `logout`, `new_session`, `load`, `resume`, `fork`, `sessions`, `delete`, `request`, `notify`.
 - `ClientSession` is one conversation: `prompt`, `ask_text`, `cancel`, `updates`, `history`, `title`, `mode`/`modes`,
   `model`/`models`, `options`, `commands`, `usage`, `set_mode`, `set_model`, `set_option`, `fork`, `close`.
 - `ClientTurn` is a turn: iterate over it for updates, or `await` it for its stop reason. Leaving it early (``break``,

@@ -96,6 +96,9 @@ async def connect(
         token: for a server, the token that lets us in.
         over: for a server, what to reach it by.
 
+    Yields:
+        The connection to the agent.
+
     Raises:
         UsageError: the command cannot be started.
         StartTimeout: it was started and did not answer in time.

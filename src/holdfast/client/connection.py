@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 
 class AgentInfo(NamedTuple):
-    """What an agent says of itself."""
+    """What an agent says of itself.
+
+    Attributes:
+        name: its name for programs.
+        version: its version.
+        title: its name for people, None where it has none.
+
+    """
 
     name: str
     version: str
@@ -44,22 +51,43 @@ class Connection:
         return f"<connection to {self.agent.name or 'an agent'}, protocol version {self.protocol}>"
 
     def can(self, what: str) -> bool:
-        """Return whether the agent offers ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``.
+        """Return whether the agent offers something.
 
-        Prompts may hold ``image``, ``audio``, ``resource``; a fork may end with any message if it offers ``fork_at``.
+        Args:
+            what: ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``; what prompts may hold: ``image``,
+                ``audio``, ``resource``; ``fork_at`` where a fork may end with any message.
+
+        Returns:
+            Whether it does.
+
         """
         return self._link.dialect.agent.can(what)
 
     async def authenticate(self, method_id: str) -> None:
-        """Log in by one of `auth_methods`.
+        """Log in.
 
-        Raises `UsageError` for one of type ``terminal``: there the user runs the agent's own command.
+        Args:
+            method_id: the `id` of one of `auth_methods`.
+
+        Raises:
+            UsageError: it is one of type ``terminal``, where the user runs the agent's own command.
+            RemoteError: the agent refuses.
+
         """
         for method in self.auth_methods:
             if method.get("id") == method_id and method.get("type") == "terminal":
                 added = " ".join(map(str, method.get("args") or ())) or "nothing"
                 raise UsageError(f"log in by running the agent's command in a terminal, with {added} added")
         await self.request(*self._link.dialect.agent.login(method_id))
+
+    async def logout(self) -> None:
+        """Log out.
+
+        Raises:
+            RemoteError: the agent refuses, or has no such request.
+
+        """
+        await self.request(*self._link.dialect.agent.logout())
 
     # Sessions
 
@@ -71,7 +99,23 @@ class Connection:
         mcp_servers: Sequence[dict[str, Any]] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> ClientSession:
-        """Create a session in a directory, by default the current one."""
+        """Create a session.
+
+        Args:
+            cwd: its directory, by default the current one.
+            additional: further directories that it may work in.
+            mcp_servers: MCP servers for it, as the protocol has them: ``{"name": "clock", "command": "python3", "args":
+                ["clock.py"], "env": []}``.
+            meta: `_meta` of the request.
+
+        Returns:
+            The session.
+
+        Raises:
+            UsageError: the agent takes no further directories.
+            RemoteError: the agent refuses; with code -32000 somebody must log in first.
+
+        """
         roots = self._roots(cwd, additional, mcp_servers, meta)
         return (await self._link.open_new(*self._link.dialect.agent.new(roots), roots)).public
 
@@ -84,12 +128,26 @@ class Connection:
         mcp_servers: Sequence[dict[str, Any]] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> ClientSession:
-        """Restore a session with its past in `history`; its directory is that of the list, or the current one.
+        """Restore a session with its past in `history`.
 
         A session that is open here is replaced by the restored one, and stays open if it cannot be restored. Agents
         exist that answer with success for a session they do not have: one whose history is empty may be such a one.
 
-        Raises `RemoteError` if the agent refuses, `MessageLost` if a part of the past could not be read.
+        Args:
+            session: its id, or the session as `sessions` lists it.
+            cwd: its directory, by default that of the list, or the current one.
+            additional: further directories that it may work in.
+            mcp_servers: MCP servers for it, as with `new_session`.
+            meta: `_meta` of the request.
+
+        Returns:
+            The session, with all that was said in it.
+
+        Raises:
+            UsageError: the agent does not offer it.
+            RemoteError: the agent refuses.
+            MessageLost: a part of the past could not be read.
+
         """
         self._need("load")
         session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
@@ -104,7 +162,23 @@ class Connection:
         mcp_servers: Sequence[dict[str, Any]] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> ClientSession:
-        """Restore a session without its past; otherwise as `load`."""
+        """Restore a session without its past; otherwise as `load`.
+
+        Args:
+            session: its id, or the session as `sessions` lists it.
+            cwd: its directory, by default that of the list, or the current one.
+            additional: further directories that it may work in.
+            mcp_servers: MCP servers for it, as with `new_session`.
+            meta: `_meta` of the request.
+
+        Returns:
+            The session; its `history` begins now.
+
+        Raises:
+            UsageError: the agent does not offer it.
+            RemoteError: the agent refuses.
+
+        """
         self._need("resume")
         session_id, roots = self._named(session, cwd, additional, mcp_servers, meta)
         return (await self._link.restore(session_id, *self._link.dialect.agent.resume(session_id, roots), roots)).public
@@ -119,12 +193,24 @@ class Connection:
         meta: Mapping[str, Any] | None = None,
         up_to: str | None = None,
     ) -> ClientSession:
-        """Create a session with the past of another: all of it, or `up_to` and with the message or tool call of an id.
+        """Create a session with the past of another. Agents that run on Holdfast, or behind it, offer ``fork_at`` too.
 
-        Its `history` is what the agent tells of it, or else that of the other session if that is open here.
+        Args:
+            session: the other session: its id, or as `sessions` lists it.
+            cwd: its directory, by default that of the list, or the current one.
+            additional: further directories that it may work in.
+            mcp_servers: MCP servers for it, as with `new_session`.
+            meta: `_meta` of the request.
+            up_to: the id of the message or tool call that the past ends with; by default it is whole.
 
-        Raises `UsageError` where the agent does not offer it: agents that run on Holdfast, or behind it, offer
-        ``fork_at`` too.
+        Returns:
+            The new session. Its `history` is what the agent tells of it, or else that of the other session if that is
+            open here.
+
+        Raises:
+            UsageError: the agent does not offer it.
+            RemoteError: the agent refuses.
+
         """
         self._need("fork")
         if up_to is not None:
@@ -137,7 +223,19 @@ class Connection:
         return forked.public
 
     async def sessions(self, cwd: str | Path | None = None) -> AsyncIterator[ListedSession]:
-        """Iterate over all sessions the agent has, or those of one directory, page by page."""
+        """Iterate over all sessions the agent has, page by page.
+
+        Args:
+            cwd: only those of this directory.
+
+        Yields:
+            The sessions, in the agent's order.
+
+        Raises:
+            UsageError: the agent does not offer it.
+            RemoteError: the agent refuses.
+
+        """
         self._need("list")
         wanted = None if cwd is None else _absolute(cwd)
         params: Update = {} if wanted is None else {"cwd": wanted}
@@ -156,7 +254,16 @@ class Connection:
             params = {**params, "cursor": cursor}
 
     async def delete(self, session: str | ListedSession) -> None:
-        """Delete a session."""
+        """Delete a session.
+
+        Args:
+            session: its id, or the session as `sessions` lists it.
+
+        Raises:
+            UsageError: the agent does not offer it.
+            RemoteError: the agent refuses.
+
+        """
         self._need("delete")
         session_id = session if isinstance(session, str) else session.id
         await self.request("session/delete", {"sessionId": session_id})
@@ -166,14 +273,33 @@ class Connection:
     # Anything else
 
     async def request(self, method: str, params: Update) -> Update:
-        """Send a request and return its result; one that is no object, as `null`, is an empty one.
+        """Send a request, as one that the protocol does not define.
 
-        Raises `RemoteError` if the agent answers with an error, `ConnectionLost` if it is gone.
+        Args:
+            method: the name of the request.
+            params: what is asked.
+
+        Returns:
+            The result; one that is no object, as `null`, is an empty one.
+
+        Raises:
+            RemoteError: the agent answers with an error.
+            ConnectionLost: the agent is gone.
+
         """
         return await self._link.request(method, params)
 
     def notify(self, method: str, params: Update) -> None:
-        """Send a notification. Raises `ConnectionLost` if the agent is gone."""
+        """Send a notification.
+
+        Args:
+            method: its name.
+            params: what is told.
+
+        Raises:
+            ConnectionLost: the agent is gone.
+
+        """
         if self._link.lost is not None:
             raise self._link.lost.with_traceback(None)
         self._link.peer.notify(method, params)

@@ -11,7 +11,12 @@ class SessionHistory(History):
     __slots__ = ()
 
     def markdown(self) -> str:
-        """Return it as Markdown to read."""
+        """Return the conversation as Markdown, to read or to keep.
+
+        Returns:
+            The text.
+
+        """
         from holdfast.view.transcript import markdown  # noqa: PLC0415  (only programs that print a transcript need it)
 
         return markdown(self)

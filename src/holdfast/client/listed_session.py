@@ -10,7 +10,18 @@ if TYPE_CHECKING:
 
 
 class ListedSession(NamedTuple):
-    """A session as the agent lists it; `raw` is the whole object the agent sent."""
+    """A session as the agent lists it.
+
+    Attributes:
+        id: its id.
+        cwd: its directory.
+        title: its title, None where it has none.
+        updated_at: when something was last said in it, None where the agent does not tell.
+        additional: its further directories.
+        archived: whether the user has put it aside.
+        raw: the whole object that the agent sent.
+
+    """
 
     id: str
     cwd: str

@@ -54,13 +54,34 @@ class ClientSession:
     # Prompts and updates
 
     def prompt(self, prompt: str | Sequence[Update], *, meta: Mapping[str, Any] | None = None) -> ClientTurn:
-        """Return a turn that sends a prompt, text or content blocks, once it is iterated over, awaited or entered."""
+        """Prepare a turn. The prompt is sent once the turn is iterated over, awaited or entered.
+
+        Args:
+            prompt: a text, or content blocks.
+            meta: `_meta` of the request.
+
+        Returns:
+            The turn.
+
+        """
         blocks = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else list(prompt)
         params: Update = {"sessionId": self.id, "prompt": blocks}
         return ClientTurn(self._opened, params if meta is None else {**params, "_meta": dict(meta)})
 
     async def ask_text(self, prompt: str | Sequence[Update]) -> str:
-        """Send a prompt and return the agent's answer as text; several messages have a blank line between them."""
+        """Send a prompt and wait for the end of the turn.
+
+        Args:
+            prompt: a text, or content blocks.
+
+        Returns:
+            The agent's answer as text; several messages have a blank line between them.
+
+        Raises:
+            RemoteError: the turn failed.
+            ProcessExited: the agent died.
+
+        """
         history = History()
         async with self.prompt(prompt) as turn:
             async for update in turn:
@@ -70,7 +91,9 @@ class ClientSession:
     async def cancel(self) -> None:
         """Cancel what the agent does and wait until a turn of ours has ended; do nothing if it does nothing.
 
-        Raises `UsageError` if the agent has not stopped ten seconds after it was first asked to.
+        Raises:
+            UsageError: the agent has not stopped ten seconds after it was first asked to.
+
         """
         opened = self._opened
         if opened.error is not None:
@@ -81,7 +104,12 @@ class ClientSession:
             opened.link.peer.notify("session/cancel", {"sessionId": self.id})
 
     def updates(self) -> UpdateStream:
-        """Return an iterator over all updates from now on, in turns and outside of them."""
+        """Follow the session from now on, in turns and outside of them.
+
+        Returns:
+            An iterator over all updates.
+
+        """
         queue = UpdateQueue()
         if self.closed:
             queue.end(self._opened.error)
@@ -138,15 +166,42 @@ class ClientSession:
     # Changing it
 
     async def set_mode(self, mode: str) -> None:
-        """Set the mode."""
+        """Set the mode.
+
+        Args:
+            mode: the id of one of `modes`.
+
+        Raises:
+            UsageError: the session has no modes.
+            RemoteError: the agent refuses.
+
+        """
         await self._set_option_of("mode", mode)
 
     async def set_model(self, model: str) -> None:
-        """Set the model."""
+        """Set the model.
+
+        Args:
+            model: the id of one of `models`.
+
+        Raises:
+            UsageError: the session has no models.
+            RemoteError: the agent refuses.
+
+        """
         await self._set_option_of("model", model)
 
     async def set_option(self, option_id: str, value: str | bool) -> None:  # noqa: FBT001
-        """Set one of `options`."""
+        """Set one of `options`.
+
+        Args:
+            option_id: its id.
+            value: one of its values, or True or False for a switch.
+
+        Raises:
+            RemoteError: the agent refuses.
+
+        """
         opened = self._opened
         opened.check_open()
         method, params = opened.lifting.option_request(option_id, value)
@@ -154,7 +209,19 @@ class ClientSession:
         opened.apply(opened.lifting.lift_option_answer(option_id, value, answer))
 
     async def fork(self, up_to: str | None = None) -> ClientSession:
-        """Create a session with the history of this one, in the same directories; see `Connection.fork`."""
+        """Create a session with the history of this one, in the same directories; see `Connection.fork`.
+
+        Args:
+            up_to: the id of the message or tool call that the past ends with; by default it is whole.
+
+        Returns:
+            The new session.
+
+        Raises:
+            UsageError: the agent does not offer it.
+            RemoteError: the agent refuses.
+
+        """
         return await self._opened.link.public.fork(self.id, self.cwd, additional=self.additional, up_to=up_to)
 
     async def close(self) -> None:

@@ -172,7 +172,7 @@ async def _preview_write(turn: Turn, call: ToolCall, arguments: dict[str, Any]) 
 async def _preview_run(_turn: Turn, call: ToolCall, arguments: dict[str, Any]) -> None:
     """Show a command as it is, where its title, which is one line, cannot."""
     command = str(arguments.get("command", ""))
-    if "\n" in command.strip():
+    if call.title != f"Run {command.strip()}":
         await call.text(_fenced(command, "sh"))
 
 

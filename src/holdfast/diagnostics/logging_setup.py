@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from holdfast.agent_name import split_agent_name
 from holdfast.diagnostics.log_file import LogFile
 from holdfast.errors import UsageError
 from holdfast.tracing import TraceFilter
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
     from typing import TextIO
 
@@ -85,7 +86,7 @@ def _log_warnings(agent: str) -> None:
     Python leaves out that something is deprecated unless it is used in the main program; the agent's file is that.
     """
     shown = logging.getLogger("py.warnings")
-    module = agent.rpartition("/")[2].partition(":")[0].removesuffix(".py")
+    module = Path(split_agent_name(agent)[0]).name.removesuffix(".py")
     if module.isidentifier():
         warnings.filterwarnings("default", category=DeprecationWarning, module=rf"{module}$")
 

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -21,7 +21,7 @@ from holdfast.errors import UsageError
 from holdfast.store.address import data_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
 RECORD = "editor-setup.json"
 BACKUPS = "editor-setup"
@@ -39,6 +39,8 @@ class Change(NamedTuple):
     path: tuple[str, ...]
     undoes: int | None = None
     """Which of the changes that were made this takes back."""
+    replaces: str | None = None
+    """What the agent that has the same title starts, where that is something else."""
 
     @property
     def is_nothing(self) -> bool:
@@ -63,20 +65,19 @@ class Change(NamedTuple):
             raise UsageError(f"{self.file} was changed meanwhile, and was left alone; try again")
         backup = _keep(self.file, self.before)
         made = changes_made()
-        if self.undoes is None:
-            made.append(_record(self, backup))
-        else:
-            del made[self.undoes]
+        if self.undoes is None:  # remembered before it is made: what is made can always be undone
+            _write_record([*made, _record(self, backup)])
         if self.after is None:
-            self.file.unlink()
+            self.file.unlink(missing_ok=True)
         else:
             _write(self.file, self.after)
-        _write_record(made)
+        if self.undoes is not None:
+            _write_record([*made[: self.undoes], *made[self.undoes + 1 :]])
         return backup
 
 
 def plan_change(editor: str, file: Path, path: Sequence[str], value: Any) -> Change:
-    """Plan to set a member of a settings file.
+    """Plan to set a member of a settings file. What a user has added to it, as environment variables, stays.
 
     Raises:
         UsageError: The file is no JSON, even with comments; the message says where.
@@ -84,11 +85,10 @@ def plan_change(editor: str, file: Path, path: Sequence[str], value: Any) -> Cha
     """
     file = _real(file)
     before = _read(file)
-    try:
-        after = with_member(before or "", path, value)
-    except UsageError as e:
-        raise UsageError(f"{file} was left alone, because it cannot be read: {e}") from None
-    return Change(editor, file, before, after, tuple(path))
+    with _named(file):
+        there = _member(before, path)
+        after = with_member(before or "", path, _joined(there, value))
+    return Change(editor, file, before, after, tuple(path), replaces=_replaced(there, value))
 
 
 def plan_undo(editor: str) -> Change | None:
@@ -105,9 +105,10 @@ def plan_undo(editor: str) -> Change | None:
     if record["sum"] == _sum(now):
         backup = record["backup"]
         return Change(editor, file, now, None if backup is None else _read(Path(backup)), path, at)
-    if "previous" in record:
-        return Change(editor, file, now, with_member(now, path, record["previous"]), path, at)
-    return Change(editor, file, now, without_member(now, path), path, at)
+    with _named(file):
+        if "previous" in record:
+            return Change(editor, file, now, with_member(now, path, record["previous"]), path, at)
+        return Change(editor, file, now, without_member(now, path), path, at)
 
 
 def changes_made() -> list[dict[str, Any]]:
@@ -128,17 +129,58 @@ def _record(change: Change, backup: Path | None) -> dict[str, Any]:
         "sum": _sum(change.after or ""),
         "backup": None if backup is None else str(backup),
     }
-    value: Any = read_jsonc(change.before or "").value
-    for name in change.path:
-        if not isinstance(value, dict) or name not in value:
-            return record
-        value = cast("dict[str, Any]", value)[name]
-    return record | {"previous": value}
+    previous = _member(change.before, change.path)
+    return record if previous is None else record | {"previous": previous}
+
+
+def _member(text: str | None, path: Sequence[str]) -> Any:
+    """Return what stands at a path; None where nothing does."""
+    value: Any = read_jsonc(text or "").value
+    for name in path:
+        value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _joined(there: Any, value: Any) -> Any:
+    """Return a value with what the user has added to the one that is there; what is empty of ours is the user's."""
+    if not isinstance(there, dict) or not isinstance(value, dict) or _replaced(there, value) is not None:
+        return cast("Any", value)
+    ours = {name: member for name, member in cast("dict[str, Any]", value).items() if member != {}}
+    return {**cast("dict[str, Any]", value), **cast("dict[str, Any]", there), **ours}
+
+
+def _replaced(there: Any, value: Any) -> str | None:
+    """Return the command that is there, where it is not that of the same agent, perhaps of another installation."""
+    if there is None or _command(there)[1:] == _command(value)[1:]:
+        return None
+    return " ".join(_command(there)) or json.dumps(there, ensure_ascii=False)
+
+
+def _command(entry: Any) -> list[str]:
+    if not isinstance(entry, dict):
+        return []
+    members = cast("dict[str, Any]", entry)
+    return [str(word) for word in members.get("argv") or [members.get("command", ""), *(members.get("args") or ())]]
+
+
+@contextmanager
+def _named(file: Path) -> Generator[None]:
+    """Say in an error which file it is about."""
+    try:
+        yield
+    except UsageError as e:
+        raise UsageError(f"{file} was left alone, because it cannot be read: {e}") from None
 
 
 def _real(file: Path) -> Path:
     """Return the file itself where settings are linked from elsewhere: the link stays."""
-    return file.resolve() if file.is_symlink() else file.absolute()
+    try:
+        real = file.resolve() if file.is_symlink() else file.absolute()
+    except (OSError, RuntimeError):
+        real = file
+    if real.is_symlink():  # from Python 3.13 on nothing is raised for it
+        raise UsageError(f"{file} was left alone: it is a link that leads to itself")
+    return real
 
 
 def _read(file: Path) -> str | None:
@@ -148,6 +190,8 @@ def _read(file: Path) -> str | None:
         return None
     except UnicodeDecodeError:
         raise UsageError(f"{file} was left alone: it is no UTF-8") from None
+    except OSError as e:
+        raise UsageError(f"{file} was left alone, because it cannot be read: {e.strerror}") from None
 
 
 def _sum(text: str) -> str:

@@ -21,7 +21,13 @@ _JOINERS = "\u200c\u200d"
 
 
 class ToolDisplay(NamedTuple):
-    """How a tool is shown. `title` and `remember` may name arguments, as ``"Edit {path}"``."""
+    """How a tool is shown. `title` and `remember` may name arguments, as ``"Edit {path}"``.
+
+    Attributes:
+        kind: what kind of tool it is; editors have an icon for each.
+        title: what is done, for people to read; the tool's name, if omitted.
+
+    """
 
     kind: ToolKind = "other"
     title: str = ""

@@ -66,6 +66,9 @@ async def connect_to(
             ``{"name": "clock", "command": "python3", "args": ["clock.py"], "env": []}``.
         options: what else `holdfast.connect` takes: `files`, `terminals`, `on_request`…
 
+    Yields:
+        The client, with a session open.
+
     """
     with _directory(cwd) as directory:
         client = ScriptedClient(_Script("permission", permissions), _Script("form", forms))
@@ -87,7 +90,10 @@ async def connect_to(
 class ScriptedClient:
     """A client of one agent, in one session, whose answers are given beforehand.
 
-    `connection` and `session` are those of `holdfast.client`, for everything that is not here.
+    Attributes:
+        connection: the connection to the agent, for everything that is not here.
+        session: the session that `say` and `begin` prompt, for everything that is not here.
+
     """
 
     connection: Connection
@@ -99,7 +105,7 @@ class ScriptedClient:
         self.asked: list[Permission | Elicitation] = []
         """Every question of the agent."""
         self.failures: dict[str, BaseException] = {}
-        """What the agent's code raised, by the reference that clients are told."""
+        """What the agent's code raised, by what clients are told of it: a reference, or the message of a refusal."""
         self._permissions = permissions
         self._forms = forms
         self._shown: list[tuple[str, str] | str] = []  # keys of entries and lines, in the order they appeared
@@ -115,12 +121,26 @@ class ScriptedClient:
             cwd: its directory, by default that of the session before.
             mcp_servers: the MCP servers that the client gives to it, as the protocol has them.
 
+        Returns:
+            The session, which is also `session` now.
+
         """
         self.session = await self.connection.new_session(cwd or self.session.cwd, mcp_servers=mcp_servers)
         return self.session
 
     async def load(self, session_id: str) -> ClientSession:
-        """Restore a session and go on in that; what was said in it becomes part of the transcript."""
+        """Restore a session and go on in that; what was said in it becomes part of the transcript.
+
+        Args:
+            session_id: its id.
+
+        Returns:
+            The session, which is also `session` now.
+
+        Raises:
+            RemoteError: there is no such session.
+
+        """
         self.session = await self.connection.load(session_id, self.session.cwd)
         for entry in self.session.history:
             self._note(entry.entity, entry.key)
@@ -129,11 +149,14 @@ class ScriptedClient:
     # Turns
 
     def begin(self, prompt: str | Sequence[Update], *, timeout: float = PATIENCE) -> RunningTurn:
-        """Begin a turn and return at once; await the result for its end.
+        """Begin a turn and return at once.
 
         Args:
             prompt: a text, or content blocks.
             timeout: how many real seconds the turn may take; a `Clock` does not change that.
+
+        Returns:
+            The turn; await it for its result.
 
         """
         return RunningTurn(self, prompt, timeout)
@@ -144,6 +167,9 @@ class ScriptedClient:
         Args:
             prompt: a text, or content blocks.
             timeout: how many real seconds the turn may take.
+
+        Returns:
+            How the turn went.
 
         Raises:
             RemoteError: the turn failed; what the agent's code raised is its cause.
@@ -176,7 +202,12 @@ class ScriptedClient:
         self._shown.append(f"= {stop_reason}")
 
     def transcript(self) -> str:
-        """Return the conversation as a text to compare: see `holdfast.testing.transcripts` for its signs."""
+        """Return the conversation as a text to compare: see `holdfast.testing.transcripts` for its signs.
+
+        Returns:
+            The text, in which ids, times and the session's directory stand as signs.
+
+        """
         entries = {(entry.entity, entry.key): entry for entry in self.session.history}
         lines: list[str] = []
         for shown in self._shown:
@@ -243,7 +274,15 @@ class RunningTurn:
         return self._result(None).text
 
     async def until(self, text: str) -> None:
-        """Wait until the agent has said a text; raise `AssertionError` if the turn ends before."""
+        """Wait until the agent has said a text.
+
+        Args:
+            text: the text.
+
+        Raises:
+            AssertionError: the turn ends before.
+
+        """
         while text not in self.text:
             assert not self._task.done(), f"the turn ended without {text!r}; the agent said {self.text!r}"
             await self._wait_for_news()
@@ -254,7 +293,12 @@ class RunningTurn:
             await self._news.wait()
 
     async def cancel(self) -> TurnResult:
-        """Cancel the turn as a user does who has seen it begin, and wait for its end."""
+        """Cancel the turn as a user does who has seen it begin, and wait for its end.
+
+        Returns:
+            How the turn went.
+
+        """
         while not self.updates and not self._task.done():
             await self._wait_for_news()
         await self._client.session.cancel()
@@ -278,9 +322,11 @@ class RunningTurn:
         return self._result(turn.stop_reason)
 
     def _cause_of(self, error: RemoteError) -> BaseException | None:
-        """Return what the agent's code raised, of which the client is told only a reference."""
-        told = f"{error.message} {error.data}"
-        return next((failure for reference, failure in self._client.failures.items() if reference in told), None)
+        """Return what the agent's code raised, of which the client is told a reference or the message."""
+        failures, told = self._client.failures, f"{error.message} {error.data}"
+        if error.message in failures:
+            return failures[error.message]
+        return next((failures[known] for known in failures if known.startswith("ref_") and known in told), None)
 
     def _result(self, stop_reason: str | None) -> TurnResult:
         history = History()
@@ -318,27 +364,30 @@ class _Script:
 
 
 class _Failures(logging.Handler):
-    """Keeps what agent code raised, by its reference."""
+    """Keeps what agent code raised, by what clients are told of it."""
 
     def __init__(self, kept: dict[str, BaseException]) -> None:
-        super().__init__(logging.ERROR)
+        super().__init__()
         self._kept = kept
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the exception of a record that has a reference."""
+        """Keep the exception of a record that says what clients are told of it."""
         failure = record.exc_info[1] if record.exc_info else None
-        if failure is not None and hasattr(record, "reference"):
-            self._kept[str(getattr(record, "reference", ""))] = failure
+        told = getattr(record, "reference", None) or getattr(record, "told", None)
+        if failure is not None and told is not None:
+            self._kept[str(told)] = failure
 
 
 @contextmanager
 def _failures(kept: dict[str, BaseException]) -> Generator[None]:
-    handler = _Failures(kept)
-    logger = logging.getLogger("holdfast")
+    handler, logger, turns = _Failures(kept), logging.getLogger("holdfast"), logging.getLogger("holdfast.engine.turn")
+    level = turns.level
     logger.addHandler(handler)
+    turns.setLevel(logging.DEBUG)  # what an agent refuses by itself is no error to the log
     try:
         yield
     finally:
+        turns.setLevel(level)
         logger.removeHandler(handler)
 
 

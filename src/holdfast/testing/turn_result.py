@@ -5,22 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.model import Entry
 from holdfast.view.entries import view_entry
 
 if TYPE_CHECKING:
     from holdfast.client import SessionUpdate
-    from holdfast.model import Entry, History
+    from holdfast.model import History
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallSeen:
-    """A tool call as it was shown at the end of the turn."""
+    """A tool call as it was shown at the end of the turn.
+
+    Attributes:
+        title: what is done.
+        kind: the kind of the tool.
+        status: how it ended: ``completed``, ``failed``, ``cancelled``.
+        input: what the tool was called with.
+        output: the raw output of the tool.
+
+    """
 
     title: str
     kind: str
     status: str
     text: str
-    """All text in it, the output of its terminals not."""
+    """All text that it shows; without its input, its raw output and what its terminals printed."""
     input: Any
     output: Any
     content: tuple[Any, ...]
@@ -29,7 +39,12 @@ class ToolCallSeen:
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """How a turn went, from the prompt to its end."""
+    """How a turn went, from the prompt to its end.
+
+    Attributes:
+        stop_reason: why it ended: ``end_turn``, ``cancelled``…
+
+    """
 
     stop_reason: str | None
     history: History
@@ -63,8 +78,9 @@ class TurnResult:
 
 
 def _tool_call(entry: Entry) -> ToolCallSeen:
-    members, view = entry.members, view_entry(entry)
-    text = "\n".join(part.text for part in view.parts if part.kind in ("prose", "code", "diff"))
+    members, shown = entry.members, Entry(entry.entity, entry.key, whole=True)
+    shown.replace(entry.content())  # input and raw output are not among it
+    text = "\n".join(part.text for part in view_entry(shown).parts if part.kind in ("prose", "code", "diff"))
     return ToolCallSeen(
         str(members.get("title", "")),
         str(members.get("kind", "")),

@@ -71,6 +71,9 @@ def acp_agent(
         context_window: How many tokens the model's context has, where the user shall see how full it is.
         accepts: What a prompt may hold besides text and links.
 
+    Returns:
+        The agent, for `holdfast run` or to add to.
+
     """
     named = name or (None if _is_function(graph) else cast("Graph", graph).name) or "agent"
     served = Agent(named, version=version, title=title, accepts=accepts)
@@ -102,10 +105,17 @@ async def respond(
 ) -> None:
     """Answer a turn with a graph. However the turn ends, the model remembers what the user sees of it.
 
-    Arguments are those of `acp_agent`, as they are for this turn.
+    Args:
+        turn: the turn.
+        graph: the compiled graph.
+        tools: how tools are shown, by their names.
+        config: the configuration of the run.
+        context: the `context` of the run.
+        answer: answers the interrupts of the graph: ``async def (turn, value)``.
+        context_window: how many tokens the model's context has, where the user shall see how full it is.
 
     Raises:
-        ModelFailed: The provider of the model failed; the message says what to do.
+        ModelFailed: the provider of the model failed; the message says what to do.
 
     """
     memory = GraphMemory(turn)

@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 async def ask_user(turn: Turn, value: Any) -> Any:
     """Answer an interrupt by asking the user.
 
-    A text is a permission question, whose answer is True or False. A dict with `message` and `fields` is a form, as
-    `turn.ask` takes them (and `required`), whose answer is what was filled in, or None.
+    A text is a permission question. A dict with `message` and `fields` is a form, as `turn.ask` takes them (and
+    `required`).
+
+    Args:
+        turn: the turn.
+        value: the value of the interrupt.
+
+    Returns:
+        True or False for a permission question; for a form what was filled in, or None.
 
     Raises:
-        UsageError: The value is something else; give `acp_agent` an `answer` of your own.
+        UsageError: the value is something else; give `acp_agent` an `answer` of your own.
 
     """
     kind = type(value).__name__

@@ -39,7 +39,15 @@ _current = CurrentCalls("langgraph")
 
 
 def current_turn() -> Turn:
-    """Return the turn in which a tool or a node is running; raise `UsageError` outside of one."""
+    """Return the turn in which a tool or a node is running.
+
+    Returns:
+        The turn.
+
+    Raises:
+        UsageError: none is running here.
+
+    """
     return _current.turn()
 
 
@@ -49,6 +57,9 @@ def current_call(tool_call_id: str) -> ToolCall:
     Args:
         tool_call_id: The id by which the tool was called: ``runtime.tool_call_id`` of its `ToolRuntime`, or an argument
             that is an `InjectedToolCallId`.
+
+    Returns:
+        The tool call.
 
     Raises:
         UsageError: No such tool call is running.

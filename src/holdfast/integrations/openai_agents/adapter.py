@@ -67,6 +67,9 @@ def acp_agent(
         context_window: How many tokens the model's context has, where the user shall see how full it is.
         accepts: What a prompt may hold besides text and links.
 
+    Returns:
+        The agent, for `holdfast run` or to add to.
+
     """
     served = Agent(name or agent.name, version=version, title=title, accepts=accepts)
     if models:
@@ -101,10 +104,18 @@ async def respond(
 ) -> None:
     """Answer a turn with an agent. However the turn ends, the model remembers what the user sees of it.
 
-    Arguments are those of `acp_agent`, as they are for this turn; `model` is the one to use, whatever the agent says.
+    Args:
+        turn: the turn.
+        agent: the agent that answers; others it hands over to answer until they hand over again.
+        model: the model to use, whatever the agent says.
+        tools: how tools are shown, by their names.
+        context: the `context` of the run.
+        run_config: the settings of the run.
+        max_turns: how often the model may be asked; None for as often as it likes.
+        context_window: how many tokens the model's context has, where the user shall see how full it is.
 
     Raises:
-        ModelFailed: The model or its provider failed; the message says what to do.
+        ModelFailed: the model or its provider failed; the message says what to do.
 
     """
     memory = RunMemory(turn)

@@ -33,7 +33,15 @@ _current = CurrentCalls("openai_agents")
 
 
 def current_turn() -> Turn:
-    """Return the turn in which a tool is running; raise `UsageError` outside of one."""
+    """Return the turn in which a tool is running.
+
+    Returns:
+        The turn.
+
+    Raises:
+        UsageError: none is running here.
+
+    """
     return _current.turn()
 
 
@@ -42,6 +50,9 @@ def current_call(tool_call_id: str) -> ToolCall:
 
     Args:
         tool_call_id: The id by which the tool was called: ``context.tool_call_id`` of its `ToolContext`.
+
+    Returns:
+        The tool call.
 
     Raises:
         UsageError: No such tool call is running.

@@ -59,6 +59,9 @@ def acp_agent(
         mcp: Returns what is done with a tool of a server that the client has given to the session.
         accepts: What a prompt may hold besides text and links.
 
+    Returns:
+        The agent, for `holdfast run` or to add to.
+
     """
     served = Agent(name or agent.name or "agent", version=version, title=title, accepts=accepts)
     if models:
@@ -91,7 +94,21 @@ async def respond(
     limits: UsageLimits | None = None,
     mcp: Callable[[Tool], McpPolicy] = ask_unless_read_only,
 ) -> None:
-    """Answer a turn with an agent. However the turn ends, the model remembers what the user sees of it."""
+    """Answer a turn with an agent. However the turn ends, the model remembers what the user sees of it.
+
+    Args:
+        turn: the turn.
+        agent: the agent of Pydantic AI.
+        model: the model to use, whatever the agent says.
+        settings: the settings of the model.
+        deps: the dependencies of `agent`.
+        limits: the limits of this turn.
+        mcp: returns what is done with a tool of a server that the client has given to the session.
+
+    Raises:
+        ModelFailed: the model or its provider failed; the message says what to do.
+
+    """
     memory = Memory(turn)
     past = await memory.recall()
     display = RunDisplay(turn, memory)
@@ -126,7 +143,15 @@ async def respond(
 
 
 def thinking_settings(turn: Turn) -> ModelSettings | None:
-    """Return the settings of a model for how much the user wants it to think."""
+    """Return the settings of a model for how much the user wants it to think.
+
+    Args:
+        turn: a turn of an agent that was made with ``thinking=True``.
+
+    Returns:
+        The settings, None where the model decides.
+
+    """
     level = turn.session.options["thinking"]
     if level == "default":
         return None

@@ -38,6 +38,9 @@ def tool_display(
         preview: Shows what a call is going to do: ``async def (turn, call, arguments)``.
         asks: Returns whether the user is asked for permission: ``def (turn)``.
 
+    Returns:
+        The metadata, for the library's `metadata` argument.
+
     """
     return {METADATA_KEY: ToolDisplay(kind, title, path, remember, preview, asks)}
 

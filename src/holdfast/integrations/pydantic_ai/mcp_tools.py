@@ -33,7 +33,15 @@ _object = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
 def ask_unless_read_only(tool: Tool) -> McpPolicy:
-    """Return that the user is asked before a tool is called, unless its server says that it changes nothing."""
+    """Decide that the user is asked before a tool is called, unless its server says that it changes nothing.
+
+    Args:
+        tool: a tool of an MCP server.
+
+    Returns:
+        What is done with it.
+
+    """
     return "allow" if tool.read_only else "ask"
 
 

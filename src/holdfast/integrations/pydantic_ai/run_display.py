@@ -68,12 +68,28 @@ _running: ContextVar[tuple[Turn, ToolCall]] = ContextVar("running")
 
 
 def current_call() -> ToolCall:
-    """Return the tool call of the tool that is running, to show more in it: a diff, a terminal."""
+    """Return the tool call of the tool that is running, to show more in it, as a diff or a terminal.
+
+    Returns:
+        The tool call.
+
+    Raises:
+        UsageError: no tool of an agent made by `acp_agent` is running.
+
+    """
     return _current()[1]
 
 
 def current_turn() -> Turn:
-    """Return the turn in which a tool is running."""
+    """Return the turn in which a tool is running.
+
+    Returns:
+        The turn.
+
+    Raises:
+        UsageError: no tool of an agent made by `acp_agent` is running.
+
+    """
     return _current()[0]
 
 

@@ -13,7 +13,13 @@ Role: TypeAlias = Literal["user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; one with the result of a tool call has the role ``tool``, whatever the protocol calls it."""
+    """One message.
+
+    Attributes:
+        role: who said it; one with the result of a tool call has the role ``tool``, whatever the protocol calls it.
+        text: what was said.
+
+    """
 
     role: Role
     text: str
@@ -21,13 +27,27 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that the model may call: `schema` is the JSON schema of its arguments."""
+    """A tool that the model may call.
+
+    Attributes:
+        name: its name.
+        schema: the JSON schema of its arguments.
+
+    """
 
     name: str
     schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def arguments(self, **given: str) -> dict[str, Any]:
-        """Return arguments for a call: those given, as the schema has them, and something for all else it requires."""
+        """Return arguments for a call.
+
+        Args:
+            given: arguments by name; the schema decides in which form they go.
+
+        Returns:
+            Those given, and something for all else that the schema requires.
+
+        """
         properties: dict[str, Any] = member(self.schema, "properties") or {}
         made: dict[str, Any] = {}
         for name, value in given.items():
@@ -40,7 +60,15 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a request tells the model."""
+    """What a request tells the model.
+
+    Attributes:
+        model: the name of the model.
+        instructions: the system prompt.
+        messages: what was said, in order.
+        tools: what the model may call.
+
+    """
 
     model: str
     instructions: str
@@ -50,7 +78,15 @@ class Conversation:
     """The JSON schema of the answer, where the request wants one."""
 
     def tool(self, *names: str) -> Tool | None:
-        """Return the first tool that has one of these names, in the order of the names; None where there is none."""
+        """Return a tool by its name.
+
+        Args:
+            names: the names it may have.
+
+        Returns:
+            The first that is offered, in the order of the names; None where there is none.
+
+        """
         offered = {tool.name: tool for tool in self.tools}
         return next((offered[name] for name in names if name in offered), None)
 

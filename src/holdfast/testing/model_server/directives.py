@@ -60,7 +60,15 @@ _ASKING = {"sandbox_permissions": "require_escalated", "justification": "as scri
 
 
 def obey(conversation: Conversation) -> Reply:
-    """Return what the last directive of the user asks for."""
+    """Do what the last directive in the user's prompt says, as ``model:say hello``; a script for `ModelServer`.
+
+    Args:
+        conversation: what the model is asked.
+
+    Returns:
+        What the model replies.
+
+    """
     if conversation.schema is not None:
         return Say(json.dumps(something(conversation.schema)))
     found = _last_directive(conversation)

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """The model says something, and may call tools: pairs of a name and arguments."""
+    """The model says something, and may call tools.
+
+    Attributes:
+        text: what it says.
+        calls: tools it calls: pairs of a name and arguments.
+        thought: what it thinks before.
+
+    """
 
     text: str = ""
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
@@ -26,7 +33,14 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The provider refuses with a status of HTTP."""
+    """The provider refuses with a status of HTTP.
+
+    Attributes:
+        status: the status, as 429.
+        message: what the provider says.
+        headers: further headers of the answer, as ``retry-after``.
+
+    """
 
     status: int
     message: str = "it failed"
@@ -37,5 +51,14 @@ Reply: TypeAlias = Say | Fail
 
 
 def calls(*of: tuple[str, Mapping[str, Any]], text: str = "") -> Say:
-    """Return a reply that calls tools."""
+    """Return a reply that calls tools.
+
+    Args:
+        of: pairs of a name and arguments.
+        text: what the model says before.
+
+    Returns:
+        The reply.
+
+    """
     return Say(text, of)

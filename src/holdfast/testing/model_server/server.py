@@ -44,6 +44,15 @@ class ModelServer:
     """Answers requests by a script: replies in order, or a function of the conversation.
 
     Where replies are given in order, leaving the server raises `AssertionError` if some were not asked for.
+
+    Attributes:
+        script: the replies that are still to come.
+
+    Args:
+        script: the replies, or a function that returns one.
+        port: where to listen on loopback; 0 is any free port.
+        log: a file for the bodies of all requests.
+
     """
 
     def __init__(self, script: Sequence[Reply] | Script, *, port: int = 0, log: Path | None = None) -> None:
@@ -71,11 +80,27 @@ class ModelServer:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def told(self, request: int = -1) -> list[dict[str, Any]]:
-        """Return the messages of a request for a chat completion, but for the instructions."""
+        """Return the messages of a request for a chat completion, but for the instructions.
+
+        Args:
+            request: which request; the last by default.
+
+        Returns:
+            The messages as they were sent.
+
+        """
         return [it for it in self.requests[request]["messages"] if it["role"] not in ("system", "developer")]
 
     def tools(self, request: int = -1) -> set[str]:
-        """Return the names of the tools that a request for a chat completion offered."""
+        """Return the names of the tools that a request for a chat completion offered.
+
+        Args:
+            request: which request; the last by default.
+
+        Returns:
+            The names.
+
+        """
         return {it["function"]["name"] for it in self.requests[request].get("tools", ())}
 
     async def __aenter__(self) -> Self:

@@ -1,0 +1,126 @@
+"""What a turn shows: `TurnOutput` is how the parts of a turn, as its tool calls and messages, put updates into it.
+
+Authors see none of this: they have a `Turn`, and what that hands out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.agent.messages import OpenMessages
+from holdfast.errors import UsageError
+from holdfast.model import checked_event
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+
+    from holdfast.agent.messages import MessageKind
+    from holdfast.engine import LiveTurn
+    from holdfast.model import Event, Update
+
+
+class TurnOutput:
+    """Puts updates into a turn, and beside the turns; knows which message is being said."""
+
+    __slots__ = ("_cwd", "_turn", "messages")
+
+    def __init__(self, turn: LiveTurn, cwd: str) -> None:
+        self.messages: OpenMessages = OpenMessages()
+        self._turn = turn
+        self._cwd = cwd
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be said in the turn."""
+        return not self._turn.running
+
+    def absolute(self, path: str) -> str:
+        """Return a path made absolute, as clients want paths."""
+        return path if os.path.isabs(path) else os.path.normpath(os.path.join(self._cwd, path))  # noqa: PTH117, PTH118
+
+    # Updates
+
+    def emit(self, update: Update) -> None:
+        """Emit any update; what is said next is a new message."""
+        self.messages.end()
+        self.emit_beside(update)
+
+    def emit_beside(self, update: Update) -> None:
+        """Emit an update that does not end the message which is being said."""
+        self._turn.emit(checked_event(update))
+
+    def emit_in_background(self, update: Update) -> None:
+        """Emit an update of work that goes on beside the turns: in whatever turn runs now, or between turns."""
+        self._turn.session.emit(checked_event(update))
+
+    async def give_way(self) -> None:
+        """Wait while everybody who watches is behind."""
+        if self._turn.congested:
+            await self._turn.drain()
+
+    # Messages
+
+    async def say(self, event: Event) -> None:
+        """Emit a piece of a message; one that is empty is none."""
+        if event.plain_text:
+            self._turn.emit(event)
+        if self._turn.congested:
+            await self._turn.drain()
+
+    async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any]) -> None:
+        """Add a content block to a message."""
+        self.emit_beside({"sessionUpdate": f"{kind}_chunk", "messageId": message_id, "content": checked_block(block)})
+        await self.give_way()
+
+    def replace_message(self, kind: MessageKind, message_id: str, text: str) -> None:
+        """Replace all of a message by a text."""
+        content = [{"type": "text", "text": text}]
+        self.emit_beside({"sessionUpdate": kind, "messageId": message_id, "content": content})
+
+    def add_usage(self, input_tokens: int, output_tokens: int) -> None:
+        """Add tokens to those that the client is told at the end of the turn."""
+        before: Update = self._turn.answer.get("usage", {})
+        taken = before.get("inputTokens", 0) + input_tokens, before.get("outputTokens", 0) + output_tokens
+        usage = {"totalTokens": sum(taken), "inputTokens": taken[0], "outputTokens": taken[1]}
+        self._turn.answer = {**self._turn.answer, "usage": usage}
+
+    # What goes on beside the turns, and what clients may cancel by itself
+
+    def work_in_background(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
+        """List work that goes on beside the turns, until `end_in_background`; `stop` makes it end."""
+        self._turn.session.work_in_background(item, stop)
+
+    def end_in_background(self, id: str) -> None:
+        """List work no longer."""
+        if self._turn.session.background is not None:
+            self._turn.session.background.end(id)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start something that is finished before the process ends in order."""
+        self._turn.session.start(work)
+
+    def offer_cancel(self, id: str, cancel: Callable[[], None]) -> None:
+        """Allow clients to cancel a tool call or a terminal by itself."""
+        self._turn.cancels[id] = cancel
+
+    def withdraw_cancel(self, id: str) -> None:
+        """Allow that no longer."""
+        self._turn.cancels.pop(id, None)
+
+
+def plan_entries(entries: Iterable[str | tuple[str, str] | tuple[str, str, str]]) -> list[Update]:
+    """Return the entries of a plan as the protocol has them; raise `UsageError` where it is one text."""
+    if isinstance(entries, str):
+        raise UsageError("a plan is a list; write `turn.plan([…])`, or `turn.plan_markdown(…)` for a whole text")
+    given = [(entry,) if isinstance(entry, str) else entry for entry in entries]
+    full = [(*members, *("pending", "medium")[len(members) - 1 :]) for members in given]
+    return [{"content": content, "status": status, "priority": priority} for content, status, priority in full]
+
+
+def checked_block(block: Mapping[str, Any]) -> Update:
+    """Return a content block as a dict; raise `UsageError` for what is no mapping. What is in it is checked later."""
+    if not isinstance(block, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+        raise UsageError(f"a content block must be a mapping, not {type(cast('object', block)).__name__}")
+    return dict(block)
