@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat.commands import help_text, option_values
 from holdfast.chat.login import log_in
 from holdfast.chat.screen import ListQuestion
-from holdfast.chat.session_opening import open_session
+from holdfast.chat.session_opening import begin_session, fork_session, open_session
 from holdfast.errors import RemoteError, UsageError
 from holdfast.view.blocks import Call, Note
 from holdfast.view.safe_text import safe_line
@@ -41,7 +41,7 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
         case "option":
             await _option(chat, session, argument)
         case "new":
-            await switch_to(chat, await chat.connection.new_session(chat.settings.cwd))
+            await switch_to(chat, await begin_session(chat.connection, chat.settings, chat.settings.cwd))
         case "sessions":
             await _list_sessions(chat)
         case "resume":
@@ -49,14 +49,14 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
                 settings = replace(chat.settings, resume=chosen)
                 await switch_to(chat, await open_session(chat.connection, settings), restored=True)
         case "fork":
-            await switch_to(chat, await session.fork(), shown=True)
+            await switch_to(chat, await fork_session(chat.connection, chat.settings, session), shown=True)
             chat.screen.show(Note("You go on in a copy; the session you come from stays as it is.", tone="good"))
         case "edit":
             await chat.revision.choose(argument)
         case "undo":
             await switch_to(chat, await chat.revision.undo(), restored=True)
         case "login":
-            await log_in(chat, "How do you want to log in?")
+            await log_in(chat, "How do you want to log in?", argument)
         case "details":
             calls = [replace(block, whole=True) for block in chat.last_turn if isinstance(block, Call)]
             chat.screen.show(*(calls or [Note("No tool was used in the last turn.")]))

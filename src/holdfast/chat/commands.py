@@ -39,7 +39,7 @@ COMMANDS = {
         Command("fork", "Go on in a copy of this session"),
         Command("edit", "Say otherwise what you said before: choose it, or 1 for the last", "[NUMBER]"),
         Command("undo", "Go back to what was before the last edit"),
-        Command("login", "Log in to the agent"),
+        Command("login", "Log in to the agent: choose how, or name it", "[WAY]"),
         Command("details", "Show the tool calls of the last turn whole"),
         Command("quit", "Leave"),
     )
@@ -72,7 +72,7 @@ def is_help_of_agent(text: str, of_agent: Mapping[str, object]) -> bool:
 
 def help_text(of_agent: Mapping[str, Any]) -> str:
     """Return the keys, our commands and the agent's, as text."""
-    ours = [(_typed_name(command.name, of_agent), command.takes, command.about) for command in COMMANDS.values()]
+    ours = [(typed_name(command.name, of_agent), command.takes, command.about) for command in COMMANDS.values()]
     others = [(safe_line(name), _takes(command), safe_line(_about(command))) for name, command in of_agent.items()]
     listed = [f"/{name} {takes}".rstrip() + f"  {about}" for name, takes, about in ours]
     if others:
@@ -94,7 +94,7 @@ def complete_line(line: str, session: ClientSession | None) -> Iterator[Candidat
             if _is_typeable(name) and name.startswith(line[1:]):
                 yield Candidate(f"/{name}", _about(command))
         for command in COMMANDS.values():
-            name = _typed_name(command.name, of_agent)
+            name = typed_name(command.name, of_agent)
             if name.startswith(line[1:]):
                 yield Candidate(f"/{name}", command.about)
         return
@@ -134,7 +134,8 @@ def _arguments(command: str, argument: str, session: ClientSession) -> Iterable[
             return ()
 
 
-def _typed_name(name: str, of_agent: Mapping[str, object]) -> str:
+def typed_name(name: str, of_agent: Mapping[str, object]) -> str:
+    """Return what to type behind the slash for one of our commands: the agent may have one of the same name."""
     return f"{PREFIX}{name}" if name in of_agent else name
 
 

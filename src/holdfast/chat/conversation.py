@@ -19,8 +19,8 @@ from holdfast.chat.commands import KEYS, PREFIX, complete_line, is_help_of_agent
 from holdfast.chat.composing import Composer
 from holdfast.chat.file_watch import POLL_SECONDS, take_snapshot, wait_for_change
 from holdfast.chat.inspect_wire import observe_wire
-from holdfast.chat.login import error_text, log_in
-from holdfast.chat.questions import allowed_reading, ask_elicitation, ask_permission
+from holdfast.chat.login import error_text, log_in, login_note
+from holdfast.chat.questions import allowed_reading, ask_elicitation, ask_permission, refused_alone
 from holdfast.chat.revising import Revision, revised_note
 from holdfast.chat.screen import Choice, KeyQuestion
 from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
@@ -262,7 +262,7 @@ class Conversation:
         if shown:
             return
         before = max(len(session.history) - SHOWN_ENTRIES, 0)
-        past = list(self.view.replay(islice(session.history, before, None)))
+        past = list(self.view.replay(islice(session.history, before, None), running=session.running))
         self._worth_resuming = bool(past)
         if restored and session.title:
             self.screen.show(Note(session.title, tone="end"))
@@ -399,10 +399,15 @@ class Conversation:
         self.screen.show(Prompt(text))
         self.show_activity("working")
         try:
-            with suppress(RemoteError, MessageLost):  # both are shown, like everything else that happens in a turn
+            login_wanted = False
+            try:
                 await session.prompt(blocks)
+            except (RemoteError, MessageLost) as e:  # both are shown, like everything else that happens in a turn
+                login_wanted = isinstance(e, RemoteError) and e.code == AUTH_REQUIRED
             with suppress(TimeoutError):  # it has ended; now wait until its end is shown
                 await asyncio.wait_for(self._turn_over.wait(), LEAVE_SECONDS)
+            if login_wanted and self.connection.auth_methods:
+                self.screen.show(login_note(self))
         finally:
             await _ended(self._stopping)
 
@@ -438,6 +443,7 @@ class Conversation:
         if self.settings.permissions == "reads" and (allowed := allowed_reading(permission)) is not None:
             return allowed
         if not self.screen.interactive:
+            self.screen.show(Note(refused_alone([permission.title], self.settings.permissions), tone="warning"))
             return None
         key = str(permission.call.get("toolCallId", ""))
         known = session.history.get("tool_call_update", key)
@@ -466,11 +472,10 @@ def _death_note(lost: ConnectionLost, *, quoted: bool) -> Note:
     """Return a note on how the agent ended; what it wrote last is `quoted` unless it was shown already."""
     if not isinstance(lost, ProcessExited):
         return Note("The connection to the agent is lost", str(lost), "error")
-    status = "" if lost.returncode is None else f" with status {lost.returncode}"
     written = lost.stdout.splitlines()[-QUOTED_LINES:]
     if quoted:
         written += lost.stderr.splitlines()[-QUOTED_LINES:] or ["It wrote nothing to stderr."]
-    return Note(f"The agent exited{status}", "\n".join(written), "error")
+    return Note(f"The agent {lost.how}", "\n".join(written), "error")
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:

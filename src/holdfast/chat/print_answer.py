@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.chat.agent_output import AgentOutput
 from holdfast.chat.inspect_wire import observe_wire
+from holdfast.chat.login import error_text, ways_to_log_in
 from holdfast.chat.paint import Painter
-from holdfast.chat.questions import answer_alone
-from holdfast.chat.session_opening import can_restore, open_session
+from holdfast.chat.questions import answer_alone, refused_alone
+from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
 from holdfast.chat.settings import CLIENT_NAME
 from holdfast.client import connect
+from holdfast.errors import ConnectionLost, ProcessExited, RemoteError, UsageError
 from holdfast.model import History
 from holdfast.view.blocks import AgentText, Note
 from holdfast.view.live import LiveView
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from typing import Literal, TextIO
 
     from holdfast.chat.settings import ChatSettings, PrintFormat
-    from holdfast.client import SessionUpdate
+    from holdfast.client import Connection, SessionUpdate
+    from holdfast.errors import HoldfastError
     from holdfast.view.blocks import Block
 
 
@@ -55,6 +58,11 @@ async def print_answer(
     except TimeoutError:
         stderr.write(f"holdfast: the agent was not done after {options.seconds:g} s\n")
         return TIMED_OUT
+    except ProcessExited as e:
+        if settings.shows_output:  # what it wrote to stderr was shown when it came
+            printed = f"; it wrote to stdout:\n{e.stdout}" if e.stdout else ""
+            raise ConnectionLost(f"{e.command} {e.how}{printed}") from None
+        raise
     if reason != "end_turn":
         stderr.write(f"holdfast: the turn did not end as it should: {reason}\n")
     return 0 if reason == "end_turn" else 1
@@ -65,28 +73,41 @@ async def _answer(
 ) -> str | None:
     answer = {"text": AnswerPrinter, "quiet": LastMessagePrinter, "json": NothingPrinter}[options.format](stdout)
     details = DetailsPrinter(stderr, settings.cwd) if options.verbose else None
+    refused: list[str] = []
     observe = observe_wire(settings, lambda line: stderr.write(f"{safe_text(line)}\n"))
     async with connect(
         *settings.command,
         cwd=settings.cwd,
         protocol=settings.protocol,
-        permissions=answer_alone(settings.permissions),
+        permissions=answer_alone(settings.permissions, refused.append),
+        terminal_logins=True,  # so that we can say how to log in by one
         name=CLIENT_NAME,
         stderr=AgentOutput(lambda block: _print_block(stderr, block)).take if settings.shows_output else None,
         on_frame=_frames_to(stdout) if options.format == "json" else observe,
     ) as connection:
-        session = await open_session(connection, settings)
-        turn = session.prompt(prompt)
         try:
+            session = await open_session(connection, settings)
+            turn = session.prompt(prompt)
             async for update in turn:
                 answer.take(update)
                 if details is not None:
                     details.take(update)
+        except RemoteError as e:
+            raise _with_ways_to_log_in(e, connection, settings) from None
         finally:
             answer.finish()
+            if refused:
+                stderr.write(f"holdfast: {safe_text(refused_alone(refused, settings.permissions))}\n")
         if details is not None and can_restore(connection):
             stderr.write(f"{settings.resume_command(session.id)}\n")
         return turn.stop_reason
+
+
+def _with_ways_to_log_in(error: RemoteError, connection: Connection, settings: ChatSettings) -> HoldfastError:
+    """Return an error that tells how to log in, if it is that the agent wants it."""
+    if error.code != AUTH_REQUIRED or not connection.auth_methods:
+        return error
+    return UsageError(f"{error_text(error)}\n{ways_to_log_in(connection.auth_methods, settings)}")
 
 
 def _frames_to(stdout: TextIO) -> Callable[[Literal["in", "out"], bytes], None]:
@@ -153,9 +174,13 @@ class AnswerPrinter:
         if update.kind == "agent_message_chunk":
             text = update.text if update.text is not None else _text_in([update.update().get("content")])
             self._print(update.key, text)
-        elif update.kind == "agent_message":  # the whole message: print what of it is new
-            before = "".join(self._printed.get(update.key, ()))
-            self._print(update.key, _text_in(update.update().get("content")).removeprefix(before))
+        elif update.kind == "agent_message" and "content" in (whole := update.update()):
+            before, text = "".join(self._printed.get(update.key, ())), _text_in(whole["content"])
+            if not text.startswith(before):  # said again in other words: what was printed stays, the new is a paragraph
+                self._break()
+                self._printed[update.key] = []
+                before = ""
+            self._print(update.key, text.removeprefix(before))
 
     def finish(self) -> None:
         """End the last line."""
@@ -163,11 +188,15 @@ class AnswerPrinter:
             self._stdout.write("\n")
         self._stdout.flush()
 
+    def _break(self) -> None:
+        """Begin a paragraph."""
+        self._stdout.write("\n" if self._at_start else "\n\n")
+
     def _print(self, message: str, text: str) -> None:
         if not text:
             return
         if self._message and message != self._message:
-            self._stdout.write("\n" if self._at_start else "\n\n")
+            self._break()
         self._message = message
         self._printed.setdefault(message, []).append(text)
         text = self._held + text

@@ -14,6 +14,8 @@ from holdfast.view.blocks import Note
 from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from holdfast.chat.screen import Screen
     from holdfast.chat.settings import PermissionChoice
     from holdfast.client import ClientSession
@@ -39,16 +41,28 @@ def allowed_reading(permission: Permission) -> str | None:
     return next((option.id for option in permission.options if option.kind == "allow_once"), None)
 
 
-def answer_alone(choice: PermissionChoice | None) -> Permissions:
-    """Return what answers permission requests where nobody can be asked."""
-    if choice != "reads":
+def answer_alone(choice: PermissionChoice | None, refused: Callable[[str], object]) -> Permissions:
+    """Return what answers permission requests where nobody can be asked.
+
+    `refused` is called with the title of what somebody might have allowed. Who wants "deny" knows of it.
+    """
+    if choice in ("allow", "deny"):
         return "allow" if choice == "allow" else "deny"
 
-    async def answer(_session: ClientSession, permission: Permission) -> str | None:
-        refused = next((option.id for option in permission.options if option.kind == "reject_once"), None)
-        return allowed_reading(permission) or refused
+    async def answer(_session: ClientSession, permission: Permission) -> str | bool:
+        if choice == "reads" and (allowed := allowed_reading(permission)) is not None:
+            return allowed
+        refused(permission.title)
+        return False
 
     return answer
+
+
+def refused_alone(titles: Sequence[str], choice: PermissionChoice | None) -> str:
+    """Return what to tell of questions that were refused because nobody could be asked, and what would allow them."""
+    asked = "; ".join(_shortened(title) for title in dict.fromkeys(titles))
+    reads = "" if choice == "reads" else ", or with --approve-reads what only reads"
+    return f"Nobody can be asked here, so this was refused: {asked} Allow everything with --permissions allow{reads}."
 
 
 async def ask_permission(screen: Screen, permission: Permission, call: Call) -> str | None:
@@ -61,7 +75,7 @@ async def ask_permission(screen: Screen, permission: Permission, call: Call) -> 
     default = next((option.id for option in refusing if option.kind == "reject_once"), None)
     if default is None and refusing:
         default = refusing[0].id
-    if call.parts or call.locations or call.title != permission.title:
+    if call.parts or call.locations or call.title not in ("", permission.title):
         screen.show(call)
     if permission.description:
         screen.show(Note(permission.description, tone="ask"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.chat.screen import ListQuestion
-from holdfast.chat.session_opening import restore_session
+from holdfast.chat.session_opening import begin_session, fork_session, restore_session
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.view.blocks import Note
 from holdfast.view.safe_text import safe_line
@@ -76,12 +76,12 @@ class Revision:
         session = chat.session
         assert said is not None and session is not None
         if said.before is None:
-            fork = await chat.connection.new_session(session.cwd, additional=session.additional)
+            fork = await begin_session(chat.connection, chat.settings, session.cwd, session.additional)
             await _set_alike(session, fork)
         elif not chat.connection.can("fork_at"):
             raise UsageError("this agent cannot go back to a message; begin it without --bare, and it can")
         else:
-            fork = await session.fork(said.before)
+            fork = await fork_session(chat.connection, chat.settings, session, said.before)
         self.said = None
         self._left.append(session.id)
         return fork
@@ -91,7 +91,7 @@ class Revision:
         chat = self._chat
         if not self._left or chat.session is None:
             raise UsageError("nothing was edited in this chat")
-        before = await restore_session(chat.connection, self._left[-1], chat.session.cwd)
+        before = await restore_session(chat.connection, chat.settings, self._left[-1], chat.session.cwd)
         self._left.pop()
         return before
 

@@ -5,11 +5,13 @@ A conversation that cannot be restored is an error that says so; it is never rep
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AuthRequired, RemoteError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.chat.settings import ChatSettings
     from holdfast.client import ClientSession, Connection, ListedSession
 
@@ -19,30 +21,56 @@ AUTH_REQUIRED = AuthRequired.code
 async def open_session(connection: Connection, settings: ChatSettings) -> ClientSession:
     """Open the session the settings ask for. Raises `UsageError` if it cannot be found or restored."""
     if settings.resume is not None:
-        return await restore_session(connection, *await _find(connection, settings.resume, settings.cwd))
+        return await restore_session(connection, settings, *await _find(connection, settings.resume, settings.cwd))
     if settings.newest:
         if not connection.can("list"):
             raise UsageError(f"{connection.agent.name} cannot list its sessions; name one with --resume ID")
         async for listed in connection.sessions(settings.cwd):
-            return await restore_session(connection, listed.id, listed.cwd)
+            return await restore_session(connection, settings, listed.id, listed.cwd)
         raise UsageError(f"{connection.agent.name} has no session in {settings.cwd}; begin one without --continue")
-    return await connection.new_session(settings.cwd)
+    return await begin_session(connection, settings, settings.cwd)
 
 
-async def restore_session(connection: Connection, session_id: str, cwd: str) -> ClientSession:
+async def begin_session(
+    connection: Connection, settings: ChatSettings, cwd: str, additional: Sequence[str] = ()
+) -> ClientSession:
+    """Create a session, with the MCP servers of the chat."""
+    return await connection.new_session(cwd, additional=additional, mcp_servers=_servers(connection, settings))
+
+
+async def fork_session(
+    connection: Connection, settings: ChatSettings, session: ClientSession, up_to: str | None = None
+) -> ClientSession:
+    """Create a session with the history of another, in the same directories, with the MCP servers of the chat."""
+    return await connection.fork(
+        session.id, session.cwd, additional=session.additional, mcp_servers=_servers(connection, settings), up_to=up_to
+    )
+
+
+async def restore_session(connection: Connection, settings: ChatSettings, session_id: str, cwd: str) -> ClientSession:
     """Restore a session, with its past if the agent can replay it."""
     name = connection.agent.name
     if not can_restore(connection):
         raise UsageError(f"{name} cannot restore sessions; begin a new one without --continue or --resume")
     try:
         if connection.can("load"):
-            return await connection.load(session_id, cwd)
-        return await connection.resume(session_id, cwd)
+            return await connection.load(session_id, cwd, mcp_servers=_servers(connection, settings))
+        return await connection.resume(session_id, cwd, mcp_servers=_servers(connection, settings))
     except RemoteError as e:
         if e.code == AUTH_REQUIRED:
             raise
         why = f"{e.message}: {e.reason}" if e.reason else e.message
         raise UsageError(f"{name} cannot restore session {session_id}: {why}") from None
+
+
+def _servers(connection: Connection, settings: ChatSettings) -> list[dict[str, Any]]:
+    """Return the MCP servers of the chat as the protocol has them: version 1 gives programs no type (B2)."""
+    return [
+        {name: value for name, value in server.items() if name != "type"}
+        if connection.protocol == 1 and server["type"] == "stdio"
+        else server
+        for server in settings.mcp_servers
+    ]
 
 
 def can_restore(connection: Connection) -> bool:

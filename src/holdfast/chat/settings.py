@@ -8,8 +8,9 @@ import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from holdfast.agent_name import split_agent_name
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class Inspection:
     """Whether the agent is started again when its file changes."""
 
 
+SERVER_SECONDS = "2"
+"""So long a server may be out of reach when a chat begins: who sits there learns soon that it is not there."""
+
 NO_INSPECTION = Inspection()
 
 
@@ -68,6 +72,8 @@ class ChatSettings:
     agent_command: tuple[str, ...] = ()
     """The agent's own command, to which it may add what lets a user log in."""
     theme: str | None = None
+    mcp_servers: tuple[dict[str, Any], ...] = ()
+    """MCP servers for every session, as the protocol has them, each with its type."""
 
     @property
     def restores(self) -> bool:
@@ -118,9 +124,9 @@ def chat_settings(
             agent, remark = default_agent()
         if agent.startswith(("http://", "https://", "ws://", "wss://")):
             token = ("--token-file", token_file) if token_file is not None else ()
-            connect = (sys.executable, "-m", "holdfast", "connect", agent, *token)
+            connect = (sys.executable, "-m", "holdfast", "connect", agent, *token, "--wait", SERVER_SECONDS)
             return ChatSettings(connect, (*token, agent), cwd, newest, resume, permissions, protocol), remark
-        if agent not in BUILT_IN and not Path(agent.partition(":")[0]).exists() and not Path(agent).exists():
+        if agent not in BUILT_IN and not Path(split_agent_name(agent)[0]).exists():
             raise UsageError(
                 f"there is no file {agent}; any other agent is given by its command: holdfast chat -- {agent}"
             )
@@ -153,7 +159,7 @@ def _watched(agent: str, *, by_author: bool) -> Path:
     """Return the file that `--reload` watches. Raises `UsageError` for an agent that has none."""
     if not by_author:
         raise UsageError(f"--reload is for an agent in a Python file; {agent} comes with Holdfast")
-    return (Path(agent) if Path(agent).is_file() else Path(agent.rpartition(":")[0])).absolute()
+    return Path(split_agent_name(agent)[0]).absolute()
 
 
 def _log_options(level: LogLevel | None, *, prints: bool) -> tuple[str, ...]:

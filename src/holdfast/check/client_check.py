@@ -11,12 +11,13 @@ import sys
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any
 
-from holdfast.check.report import Outcome, Report, Result, to_json
+from holdfast.check.report import Outcome, Report, Result
 from holdfast.check.requirements import CLIENT_REQUIREMENTS
 from holdfast.check.schemas import MessageReader, find_schemas
 from holdfast.check.wire import members, objects
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from holdfast.check.schemas import Schemas
@@ -178,21 +179,25 @@ class ClientJudge:
         return Result(rule, self.version, Outcome.NOT_ADVERTISED, "", "there was no occasion")
 
 
-def check_client(json_file: Path | None, html: Path | None, markdown: Path | None, schemas: Path | None) -> int:
-    """Be an agent on stdin and stdout; write the report when the client has left. Return the status to exit with."""
+def check_client(files: Mapping[str, Path], schemas: Path | None) -> int:
+    """Be an agent on stdin and stdout; write the report when the client has left. Return the status to exit with.
+
+    Args:
+        files: where to write the report as ``json``, ``junit``, ``html`` and ``markdown``; on stderr if nowhere.
+        schemas: the folder of an official SDK, for its schemas.
+
+    """
     judge = ClientJudge(find_schemas(schemas))
     asyncio.run(_serve(judge))
     judge.ended()
     report = judge.report()
-    from holdfast.check import documents  # noqa: PLC0415  (while the client waits for its agent, it is not needed)
+    from holdfast.check.written_reports import write_reports  # noqa: PLC0415  (a client waits for its agent's start)
 
-    if json_file is not None:
-        json_file.write_bytes(to_json(report))
-    for path, make in ((html, documents.page), (markdown, documents.markdown)):
-        if path is not None:
-            path.write_text(make(report), encoding="utf-8")
-    if json_file is None and html is None and markdown is None:
-        sys.stderr.write(documents.markdown(report))
+    write_reports(report, files)
+    if not files:
+        from holdfast.check.documents import markdown  # noqa: PLC0415
+
+        sys.stderr.write(markdown(report))
     return 1 if report.failures() else 0
 
 

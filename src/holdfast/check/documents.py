@@ -1,4 +1,4 @@
-"""A report as files: JUnit for CI, Markdown for a summary, one HTML page for people; and the matrix of several."""
+"""A report as text: the verdict, JUnit for CI, Markdown for a summary; and the matrix of several."""
 
 from __future__ import annotations
 
@@ -19,17 +19,46 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 LATE = "⌛"
 """Marks a failure that may be slowness."""
-MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.NOT_ADVERTISED: "·", Outcome.NOT_TESTED: "?"}
+MARKS = {
+    Outcome.PASSED: "✓",
+    Outcome.FAILED: "✗",
+    Outcome.NOT_ADVERTISED: "·",
+    Outcome.NOT_TESTED: "?",
+    Outcome.NOT_RUN: "-",
+}
 
 
 def verdict(report: Report) -> str:
     """Return the verdict in one sentence."""
     passed, total = report.score
+    untested = sum(row.outcome is Outcome.NOT_TESTED and row.counts_against for row in report.results)
     conformant = "conformant" if report.conformant else "not conformant"
+    if untested and not report.count(Outcome.FAILED):
+        rules = "rule" if untested == 1 else "rules"
+        conformant = f"nothing failed, but {untested} mandatory {rules} could not be tested"
     said = f"{report.title}: {passed} of {total}, {conformant}"
-    if not any(row.requirement.tier is Tier.PROMISE for row in report.results):
+    if report.was_stopped:
+        return f"{report.title}: stopped, {report.count(Outcome.NOT_RUN)} of {total} were not run"
+    promises = {row.outcome for row in report.results if row.requirement.tier is Tier.PROMISE}
+    if not promises:
         return said
-    return f"{said}, {'keeps its promises' if report.keeps_promises else 'does not keep all promises'}"
+    if not promises & {Outcome.PASSED, Outcome.FAILED}:
+        return f"{said}, no promise could be tested"
+    if not report.keeps_promises:
+        return f"{said}, does not keep all promises"
+    return f"{said}, keeps {'what promises could be tested' if Outcome.NOT_TESTED in promises else 'its promises'}"
+
+
+def number_table(report: Report) -> str:
+    """Return how many ended in each way as a table of text: a line a profile and version."""
+    ways = [way for way in Outcome if report.count(way) or way in (Outcome.PASSED, Outcome.FAILED)]
+    groups = dict.fromkeys((row.requirement.profile, row.version) for row in report.results)
+    lines = [f"{'':22}" + "".join(f"{way:>16}" for way in ways)]
+    for profile, version in groups:
+        rows = [row for row in report.results if (row.requirement.profile, row.version) == (profile, version)]
+        numbers = (sum(row.outcome is way for row in rows) for way in ways)
+        lines.append(f"{f'{profile} v{version}':22}" + "".join(f"{number or '':>16}" for number in numbers))
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 # JUnit
@@ -41,7 +70,9 @@ def junit(report: Report) -> str:
     failures = len(report.failures())
     skipped = sum(row.outcome is not Outcome.PASSED and not row.counts_against for row in report.results)
     name = quoteattr(_xml(report.title))
-    head = f"<testsuite name={name} tests='{len(report.results)}' failures='{failures}' skipped='{skipped}'>"
+    seconds = round(sum(row.seconds for row in report.results), 3)
+    counts = f"tests='{len(report.results)}' failures='{failures}' errors='0' skipped='{skipped}' time='{seconds}'"
+    head = f"<testsuite name={name} {counts}>"
     return f"<?xml version='1.0' encoding='utf-8'?>\n<testsuites>\n{head}\n{cases}\n</testsuite>\n</testsuites>\n"
 
 
@@ -50,7 +81,8 @@ def _case(row: Result) -> str:
     name = quoteattr(_xml(f"{row.id}: {rule.text}"))
     head = f"<testcase classname='v{row.version}.{rule.profile}' name={name} time='{row.seconds}'>"
     if row.counts_against:
-        body = f"<failure message={quoteattr(_xml(_said(row)))}>{escape(_xml(_evidence(row)))}</failure>"
+        about = f"type='{rule.tier}' message={quoteattr(_xml(row.told))}"
+        body = f"<failure {about}>{escape(_xml(evidence(row)))}</failure>"
     elif row.outcome is Outcome.PASSED:
         body = ""
     else:
@@ -58,11 +90,8 @@ def _case(row: Result) -> str:
     return f"{head}{body}</testcase>"
 
 
-def _said(row: Result) -> str:
-    return f"expected {row.expected}, saw {row.seen}" if row.expected else row.seen
-
-
-def _evidence(row: Result) -> str:
+def evidence(row: Result) -> str:
+    """Return the last frames of a result, and what the agent wrote to stderr."""
     stderr = f"\nstderr:\n{row.stderr}" if row.stderr else ""
     return "\n".join(row.frames) + stderr
 
@@ -85,8 +114,9 @@ def markdown(report: Report) -> str:
         for row in rows:
             cells = (row.id, str(row.version), row.requirement.text, row.expected, row.seen)
             lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
-    counts = ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome)
-    return "\n".join([*lines, "", counts + "."]) + "\n"
+    if report.was_stopped:
+        lines += ["", "The run was stopped before it was over."]
+    return "\n".join([*lines, "", report.counts + "."]) + "\n"
 
 
 def _cell(text: str) -> str:
@@ -96,7 +126,7 @@ def _cell(text: str) -> str:
 def matrix(reports: Sequence[Report]) -> str:
     """Return agents and requirements as Markdown, a table a profile.
 
-    ✓ passed, ✗ failed, ⌛ failed because something did not come in time, · not advertised, ? not tested.
+    ✓ passed, ✗ failed, ⌛ failed because something did not come in time, · not advertised, ? not tested, - not run.
     """
     columns = [(report, version) for report in reports for version in sorted({row.version for row in report.results})]
     titles = [f"{_cell(report.title)} v{version}" for report, version in columns]
@@ -126,46 +156,3 @@ def _mark(report: Report, id_: str, version: int) -> str:
 def _score(report: Report, version: int) -> str:
     rows = [row for row in report.results if row.version == version and row.outcome is not Outcome.NOT_ADVERTISED]
     return f"{sum(row.outcome is Outcome.PASSED for row in rows)} of {len(rows)}"
-
-
-# HTML: one file, nothing in it that runs, every field of an agent escaped
-
-_STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}
-h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse;width:100%}
-td,th{padding:.3rem .5rem;text-align:left;vertical-align:top;border-bottom:1px solid #ddd}
-td.mark{font-weight:700;white-space:nowrap}.passed{color:#116329}.failed{color:#b00020}.other{color:#666}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f4f4f4;padding:.6rem;font-size:.8rem}small{color:#555}
-@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}td,th{border-color:#333}pre{background:#222}
-.passed{color:#7ee787}.failed{color:#ff8a8a}.other,small{color:#aaa}}
-"""
-
-
-def page(report: Report) -> str:
-    """Return a report as one HTML page."""
-    sections = "".join(_section(report, *profile) for profile in (*PROFILES.items(), ("client", "what a client does")))
-    about = f"<code>{escape(report.target)}</code><br><small>checked by holdfast {escape(report.holdfast)}"
-    about += f" against {escape(report.schemas)}</small>" if report.schemas else ", without schemas</small>"
-    head = (
-        f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(verdict(report))}</title>"
-    )
-    return f"<!doctype html><html lang=en>{head}<style>{_STYLE}</style><h1>{escape(verdict(report))}</h1><p>{about}</p>{sections}</html>\n"  # noqa: E501
-
-
-def _section(report: Report, profile: str, about: str) -> str:
-    rows = [row for row in report.results if row.requirement.profile == profile]
-    if not rows:
-        return ""
-    head = f"<h2>{escape(profile)}: {escape(about)}</h2>"
-    return head + "<table>" + "".join(_html_row(row) for row in rows) + "</table>"
-
-
-def _html_row(row: Result) -> str:
-    kind = row.outcome.value if row.outcome in (Outcome.PASSED, Outcome.FAILED) else "other"
-    rule = row.requirement
-    text = f"{escape(rule.text)}<br><small>{escape(row.id)} · {rule.tier} · {escape(rule.source)}</small>"
-    if row.seen or row.expected:
-        text += f"<br><small>{escape(_said(row))}</small>"
-    if row.frames or row.stderr:
-        text += f"<details><summary>frames</summary><pre>{escape(_evidence(row))}</pre></details>"
-    return f"<tr><td class='mark {kind}'>{MARKS[row.outcome]} v{row.version}</td><td>{text}</td></tr>"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.check.wire import Wire
+
 
 class CheckFailed(Exception):
     """The agent did something else than is required."""
 
-    def __init__(self, expected: str, seen: str) -> None:
+    def __init__(self, expected: str, seen: str, where: tuple[Wire, int] | None = None) -> None:
         super().__init__(f"expected {expected}, saw {seen}")
         self.expected = expected
         self.seen = seen
+        self.where = where
+        """The conversation in which it was seen, and how many of its frames show it: the last of them is the one."""
 
 
 class NotTested(Exception):

@@ -29,6 +29,19 @@ def alive(pids: frozenset[int]) -> frozenset[int]:
     return pids & {row.pid for row in _running()} if pids else pids
 
 
+def marked(mark: bytes) -> frozenset[int]:
+    """Return the processes that have these bytes in their environment; none where the system does not tell.
+
+    So one is found that has left its parent, its group and its session.
+    """
+    found: set[int] = set()
+    for row in _from_proc() if sys.platform == "linux" else ():
+        with suppress(OSError), open(f"/proc/{row.pid}/environ", "rb") as file:  # noqa: PTH123
+            if mark in file.read():
+                found.add(row.pid)
+    return frozenset(found)
+
+
 def _running() -> list[_Row]:
     if sys.platform == "win32":
         return []  # never tried there: what needs this is reported as not tested

@@ -64,7 +64,11 @@ class UrlTarget:
         try:
             return SocketLink(await connect_websocket(self.name, headers=headers, limit=MAX_LINE_BYTES))
         except ConnectionRefused as e:
-            raise UsageError(str(e)) from None
+            given = "this token was not taken" if self._token is not None else "give its token by --token-file"
+            raise UsageError(f"{e}: {given}" if e.status in (401, 403) else str(e)) from None
+
+    def sweep(self) -> None:
+        """Do nothing: what runs over there is not ours."""
 
 
 class SocketLink:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.check.requirements import BY_ID, Requirement, Tier
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +22,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     NOT_ADVERTISED = "not advertised"
     NOT_TESTED = "not tested"
+    NOT_RUN = "not run"
+    """The whole run was stopped before."""
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -51,13 +55,20 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"v{self.version}/{self.id}"
 
     @property
+    def told(self) -> str:
+        """What was expected and what was seen, or why it was not tested; what the rule itself says is not repeated."""
+        if self.expected in ("", self.requirement.text):
+            return self.seen
+        return f"expected {self.expected}, saw {self.seen}"
+
+    @property
     def counts_against(self) -> bool:
         """Whether an agent with this result is not conformant, or does not keep a promise."""
         match self.requirement.tier:
             case Tier.ADVISED:
                 return False
             case Tier.MANDATORY:
-                return self.outcome in (Outcome.FAILED, Outcome.NOT_TESTED)
+                return self.outcome in (Outcome.FAILED, Outcome.NOT_TESTED, Outcome.NOT_RUN)
             case _:
                 return self.outcome is Outcome.FAILED
 
@@ -105,6 +116,18 @@ class Report(msgspec.Struct, frozen=True):
         rows = [row for row in self.results if row.outcome is not Outcome.NOT_ADVERTISED]
         return sum(row.outcome is Outcome.PASSED for row in rows), len(rows)
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the run was stopped before everything was tried."""
+        return any(result.outcome is Outcome.NOT_RUN for result in self.results)
+
+    @property
+    def counts(self) -> str:
+        """How many ended in each way, in words."""
+        counted = {outcome: self.count(outcome) for outcome in Outcome}
+        told = (f"{number} {way}" for way, number in counted.items() if number or way is not Outcome.NOT_RUN)
+        return ", ".join(told)
+
     def lacking(self) -> list[Result]:
         """Return what was not tested because something that it needs did not pass."""
         return [result for result in self.results if result.lacks]
@@ -113,6 +136,11 @@ class Report(msgspec.Struct, frozen=True):
         """Return what others lack and what lacks nothing itself, as names of requirements."""
         lacking = {result.id for result in self.lacking()}
         return sorted({result.lacks for result in self.lacking()} - lacking)
+
+    def wanted_prompts(self) -> list[str]:
+        """Return the options that would make the agent do what was not seen, as ``--prompt-tool``."""
+        told = " ".join(result.seen for result in self.results if result.outcome is Outcome.NOT_TESTED)
+        return sorted(set(re.findall(r"--prompt-\w+", told)))
 
     def failures(self) -> list[Result]:
         """Return what counts against the agent."""
@@ -131,8 +159,14 @@ def to_json(report: Report) -> bytes:
 
 
 def from_json(data: bytes) -> Report:
-    """Read a report again. Results of requirements that no longer exist are left out."""
-    report = msgspec.json.decode(data, type=Report)
+    """Read a report again. Results of requirements that no longer exist are left out.
+
+    Raises `UsageError` for what is no report.
+    """
+    try:
+        report = msgspec.json.decode(data, type=Report)
+    except msgspec.MsgspecError as e:
+        raise UsageError(f"this is no report that --json wrote ({e})") from None
     return msgspec.structs.replace(report, results=tuple(row for row in report.results if row.id in BY_ID))
 
 
@@ -162,15 +196,28 @@ class BaselineDifference(msgspec.Struct, frozen=True):
 
 
 def read_baseline(data: bytes) -> Baseline:
-    """Read a baseline: TOML with ``known = ["v1/load-ids", …]``, or a table with reasons, ``[known]``."""
-    value = msgspec.toml.decode(data, type=dict[str, Any])
-    return Baseline(frozenset(value.get("known", ())))
+    """Read a baseline: TOML with ``known = ["v1/load-ids", …]``, or a table with reasons, ``[known]``.
+
+    Raises `UsageError` for what is no baseline, and for lines that name no requirement: they would stay for ever.
+    """
+    try:
+        known = msgspec.convert(msgspec.toml.decode(data), type=_BaselineFile).known
+    except (msgspec.MsgspecError, UnicodeDecodeError) as e:
+        raise UsageError(f"this is no baseline ({e}): `holdfast check --write-baseline` makes one") from None
+    keys = {f"v{version}/{rule.id}" for rule in BY_ID.values() for version in rule.versions}
+    if strange := sorted(set(known) - keys):
+        raise UsageError(f"the baseline names {strange[0]!r}, which is no requirement; `holdfast check --list` has all")
+    return Baseline(frozenset(known))
+
+
+class _BaselineFile(msgspec.Struct):
+    known: list[str] | dict[str, str] = []
 
 
 def baseline_of(report: Report) -> str:
     """Return a baseline that names every failure of a report, with what was seen as a reason."""
     lines = ["# What is known to fail. A line that no longer does fails the check: take it out.", "[known]"]
     for row in report.failures():
-        reason = (row.seen or row.expected).replace("\\", "\\\\").replace('"', "'").replace("\n", " ")[:120]
+        reason = "".join(c if c.isprintable() and c not in '"\\' else " " for c in row.seen or row.expected)[:120]
         lines.append(f'"{row.key}" = "{reason}"')
     return "\n".join(lines) + "\n"

@@ -16,12 +16,12 @@ from holdfast.check.checks import CHECKS, OBSERVATIONS
 from holdfast.check.outcomes import AgentGone, CheckFailed, NoAnswer, NotAdvertised, NotTested, Refused
 from holdfast.check.report import Outcome, Report, Result
 from holdfast.check.requirements import BY_ID, required
-from holdfast.check.trial import Trial, initialize_params
+from holdfast.check.trial import Stories, Trial, initialize_params
 from holdfast.check.wire import members
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Coroutine, Iterable, Sequence
 
     from holdfast.check.requirements import Requirement
     from holdfast.check.settings import CheckSettings
@@ -35,11 +35,31 @@ LAST_FRAMES = 12
 FRAME_CHARACTERS = 400
 
 
-async def run_checks(target: Target, settings: CheckSettings, progress: Progress | None = None) -> Report:
-    """Check an agent; raise `UsageError` if it cannot even be started."""
-    greetings = {version: await _greet(target, settings, version) for version in settings.versions}
+async def run_checks(
+    target: Target, settings: CheckSettings, progress: Progress | None = None, stop: asyncio.Event | None = None
+) -> Report:
+    """Check an agent; raise `UsageError` if it cannot even be started.
+
+    Once `stop` is set, what runs is ended, and the report says what was not run. Nothing of the agent is left.
+    """
+    try:
+        return await _run_checks(target, settings, progress, stop)
+    finally:
+        target.sweep()
+
+
+async def _run_checks(
+    target: Target, settings: CheckSettings, progress: Progress | None, stop: asyncio.Event | None
+) -> Report:
+    greetings: dict[int, _Greeting] = {}
+
+    async def greet() -> None:
+        for version in settings.versions:
+            greetings[version] = await _greet(target, settings, version)
+
+    await _until_stopped(greet(), stop)
     spoken = _spoken(greetings, settings.versions)
-    runs = [_Run(target, settings, version, greetings[version]) for version in spoken]
+    runs = [_Run(target, settings, version) for version in spoken]
     total = sum(len(run.rows) for run in runs)
     results: list[Result] = []
 
@@ -49,7 +69,9 @@ async def run_checks(target: Target, settings: CheckSettings, progress: Progress
             progress(result, len(results), total)
 
     for run in runs:
-        await run.run(note)
+        await _until_stopped(run.run(note), stop)
+        for row in run.left():
+            note(Result(row.id, run.version, Outcome.NOT_RUN, "", "the run was stopped before"))
     order = {row.id: at for at, row in enumerate(BY_ID.values())}
     results.sort(key=lambda result: (result.version, order[result.id]))
     named = next((greeting.agent for greeting in greetings.values() if greeting.agent), "")
@@ -58,6 +80,22 @@ async def run_checks(target: Target, settings: CheckSettings, progress: Progress
         target.name, named, settings.profiles, schemas, installed_version("holdfast"), tuple(results),
         name=settings.name, date=datetime.now(UTC).date().isoformat(),
     )  # fmt: skip
+
+
+async def _until_stopped(work: Coroutine[None, None, None], stop: asyncio.Event | None) -> None:
+    """Run something until it ends or is told to stop; return when all of it has ended."""
+    if stop is None:
+        return await work
+    if stop.is_set():
+        return work.close()
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        working.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
+    return None if working.cancelled() else working.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,44 +124,63 @@ async def _greet(target: Target, settings: CheckSettings, version: int) -> _Gree
 
 def _spoken(greetings: dict[int, _Greeting], wanted: Sequence[int]) -> list[int]:
     """Return the versions to check: those the agent answers in; the first that was wanted if it answers in none."""
-    spoken = [version for version in wanted if greetings[version].version == version]
+    spoken = [version for version, greeting in greetings.items() if greeting.version == version]
     return spoken or list(wanted[:1])
 
 
 class _Run:
     """All checks of one version."""
 
-    def __init__(self, target: Target, settings: CheckSettings, version: int, greeting: _Greeting) -> None:
+    def __init__(self, target: Target, settings: CheckSettings, version: int) -> None:
         self.rows = required(settings.profiles, settings.only, version)
         self._target = target
         self._settings = settings
-        self._version = version
-        self._greeting = greeting
+        self.version = version
+        self._stories = Stories()
         self._wires: list[Wire] = []
         self._results: dict[str, Result] = {}
 
     async def run(self, note: Callable[[Result], None]) -> None:
-        waiting = [row for row in self.rows if row.id in CHECKS]
-        while waiting:
-            ready = [row for row in waiting if all(need not in map(_id, waiting) for need in row.needs)]
-            ready = ready[: self._settings.jobs]
-            for result in await asyncio.gather(*(self._check(row) for row in ready)):
-                self._results[result.id] = result
-                note(result)
-            waiting = [row for row in waiting if row not in ready]
+        """Run every script as soon as what it needs is known and one of the jobs is free, then look on."""
+        room = asyncio.Semaphore(self._settings.jobs)
+        async with asyncio.TaskGroup() as group:
+            begun: dict[str, asyncio.Task[None]] = {}
+            for row in self.rows:
+                if row.id in CHECKS:
+                    begun[row.id] = group.create_task(self._in_turn(row, begun, room, note), name=f"check {row.id}")
         for row in self.rows:
             if row.id in OBSERVATIONS:
-                note(self._observe(row))
+                self._keep(self._observe(row), note)
+
+    def left(self) -> list[Requirement]:
+        """Return what has no result."""
+        return [row for row in self.rows if row.id not in self._results]
+
+    async def _in_turn(
+        self,
+        row: Requirement,
+        begun: dict[str, asyncio.Task[None]],
+        room: asyncio.Semaphore,
+        note: Callable[[Result], None],
+    ) -> None:
+        if needed := [begun[need] for need in row.needs if need in begun]:
+            await asyncio.wait(needed)
+        async with room:
+            self._keep(await self._check(row), note)
+
+    def _keep(self, result: Result, note: Callable[[Result], None]) -> None:
+        self._results[result.id] = result
+        note(result)
 
     async def _check(self, row: Requirement) -> Result:
         if (lacking := self._lacking(row)) is not None:
             return lacking
         start = time.monotonic()
-        async with Trial(self._target, self._settings, self._version) as trial:
+        async with Trial(self._target, self._settings, self.version, self._stories) as trial:
             ended = await self._attempt(row, trial)
             self._wires += trial.wires
-            if ended.outcome is Outcome.FAILED and trial.wires:
-                ended = _with_evidence(ended, trial.wires)
+            if ended.outcome is Outcome.FAILED:
+                ended = _with_evidence(ended, [*trial.seen, *trial.wires])
         seconds = round(time.monotonic() - start, 3)
         return msgspec.structs.replace(ended, seconds=seconds)
 
@@ -134,8 +191,8 @@ class _Run:
             async with asyncio.timeout(limit):
                 await CHECKS[row.id](trial)
         except Exception as e:  # noqa: BLE001  (an agent can make a script stumble in any way)
-            return _result(row, self._version, e, limit)
-        return Result(row.id, self._version, Outcome.PASSED)
+            return _result(row, self.version, e, limit)
+        return Result(row.id, self.version, Outcome.PASSED)
 
     def _lacking(self, row: Requirement) -> Result | None:
         """Return how a requirement is to be counted that needs one which did not pass."""
@@ -144,22 +201,21 @@ class _Run:
             if result is None or result.outcome is Outcome.PASSED:
                 continue
             if result.outcome is Outcome.NOT_ADVERTISED:
-                return Result(row.id, self._version, Outcome.NOT_ADVERTISED, "", result.seen)
-            return Result(row.id, self._version, Outcome.NOT_TESTED, "", f"{need} did not pass", lacks=need)
+                return Result(row.id, self.version, Outcome.NOT_ADVERTISED, "", result.seen)
+            return Result(row.id, self.version, Outcome.NOT_TESTED, "", f"{need} did not pass", lacks=need)
         return None
 
     def _observe(self, row: Requirement) -> Result:
         if (lacking := self._lacking(row)) is not None:
             return lacking
         try:
-            OBSERVATIONS[row.id](self._wires, self._settings, self._version)
-        except (CheckFailed, NotTested) as e:
-            return _result(row, self._version, e, 0)
-        return Result(row.id, self._version, Outcome.PASSED)
-
-
-def _id(row: Requirement) -> str:
-    return row.id
+            OBSERVATIONS[row.id](self._wires, self._settings, self.version)
+        except NotTested as e:
+            return _result(row, self.version, e, 0)
+        except CheckFailed as e:
+            failed = _result(row, self.version, e, 0)
+            return failed if e.where is None else _with_evidence(failed, [e.where[0]], e.where[1])
+        return Result(row.id, self.version, Outcome.PASSED)
 
 
 def _result(row: Requirement, version: int, error: Exception, limit: float) -> Result:
@@ -172,7 +228,7 @@ def _result(row: Requirement, version: int, error: Exception, limit: float) -> R
             return Result(row.id, version, Outcome.FAILED, error.expected, error.seen)
         case NoAnswer():
             return Result(row.id, version, Outcome.FAILED, row.text, str(error), late=True)
-        case Refused() | AgentGone():
+        case Refused() | AgentGone() | UsageError():
             return Result(row.id, version, Outcome.FAILED, row.text, str(error))
         case TimeoutError():
             return Result(row.id, version, Outcome.FAILED, row.text, f"it took more than {limit:g} s", late=True)
@@ -181,14 +237,14 @@ def _result(row: Requirement, version: int, error: Exception, limit: float) -> R
             return Result(row.id, version, Outcome.FAILED, row.text, seen)
 
 
-def _with_evidence(result: Result, wires: Iterable[Wire]) -> Result:
-    """Add the last frames and words of the agents."""
+def _with_evidence(result: Result, wires: Iterable[Wire], end: int | None = None) -> Result:
+    """Add the last frames and words of the agents; of the frames, those before `end`."""
     frames: list[str] = []
     stderr = ""
     for number, wire in enumerate(wires, 1):
         if number > 1:
             frames.append(f"— process {number} —")
-        for frame in wire.frames[-LAST_FRAMES:]:
+        for frame in wire.frames[:end][-LAST_FRAMES:]:
             text = frame.line[: FRAME_CHARACTERS * 4].decode(errors="replace")
             cut = text[:FRAME_CHARACTERS] + (" …" if len(text) > FRAME_CHARACTERS else "")
             frames.append(f"{'→' if frame.sent else '←'} {cut}")

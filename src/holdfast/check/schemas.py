@@ -54,7 +54,7 @@ class Schemas:
         if validator is None:
             return []
         errors = sorted(validator.iter_errors(body), key=lambda error: len(error.path))
-        return [f"{method}, {part.lower()}, at {error.json_path}: {error.message[:300]}" for error in errors[:3]]
+        return [f"{method}, {part.lower()}, {_told(_innermost(error))}" for error in errors[:3]]
 
     def knows(self, version: int) -> bool:
         """Return whether there are schemas of a version."""
@@ -65,6 +65,29 @@ class Schemas:
 
         schema = self._source.find(version, side, method, part)
         return None if schema is None else Draft202012Validator(schema)
+
+
+def _innermost(error: Any) -> Any:
+    """Follow a union to the member that was meant: the first that is not meant for another kind."""
+    while error.validator in ("anyOf", "oneOf"):
+        members: dict[object, list[Any]] = {}
+        for inner in error.context:
+            members.setdefault(inner.schema_path[0], []).append(inner)
+        meant = [errors for errors in members.values() if not any(map(_is_of_another_kind, errors))]
+        if not meant:
+            return error
+        error = meant[0][0]
+    return error
+
+
+def _is_of_another_kind(error: Any) -> bool:
+    """Return whether a member of a union does not fit because of what it is for: a constant, or another type."""
+    return error.validator in ("const", "not") or (error.validator == "type" and not error.path)
+
+
+def _told(error: Any) -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+    return f"at ${place}: {error.message[:300]}"
 
 
 def find_schemas(folder: str | Path | None = None) -> Schemas | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from holdfast.check.outcomes import CheckFailed, NoAnswer
+from holdfast.check.outcomes import CheckFailed
 from holdfast.check.wire import members
 from holdfast.errors import HoldfastError
 from holdfast.model import FINAL_STATUSES, History
@@ -94,12 +94,12 @@ class Session:
         if self._version == 1:
             end, reason = self.wire.answered_at, answer.get("stopReason")
         else:
-            end, reason = await self._idle(start, self.wire.deadline)
+            end, reason = await self._idle(start)
         said = [update.body for update in self.updates(start) if update.at <= end]
         message_id = answer.get("messageId")
         return Turn(_text(reason), said, end, message_id if isinstance(message_id, str) else None)
 
-    async def _idle(self, start: int, within: float) -> tuple[int, object]:
+    async def _idle(self, start: int) -> tuple[int, object]:
         """Wait for the idle state that ends a turn of version 2; return its place and its stop reason."""
 
         def found() -> Update | None:
@@ -113,9 +113,9 @@ class Session:
                     return update
             return None
 
-        await self.wire.until(lambda: found() is not None or self.wire.ended, within)
+        await self.wire.until(lambda: found() is not None or self.wire.ended, self.wire.deadline)
         if (idle := found()) is None:
-            raise NoAnswer(f"the turn was not told to be idle within {within:g} s")
+            raise await self.wire.silence("the turn was told to be idle", "the turn was not told to be idle", start)
         return idle.at, idle.body.get("stopReason")
 
     def cancel(self) -> None:

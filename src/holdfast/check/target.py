@@ -11,20 +11,26 @@ import os
 import shutil
 import signal
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.check.process_tree import alive, descendants
+from holdfast.check.process_tree import alive, descendants, marked
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Callable, Mapping
 
+MARK = "HOLDFAST_CHECK"
 MAX_LINE_BYTES = 64 << 20
+"""Of a longer line so much is handed on; the rest is read and dropped."""
 CHUNK_BYTES = 1 << 16
 STDERR_BYTES = 8_192
+SWEEPS = 100
+"""So often is looked for what was left behind, before we give up."""
 EXIT_SECONDS = 10.0
 """The system has so long to end a process that was killed."""
 
@@ -80,6 +86,10 @@ class Target(Protocol):
         """Start it in a directory; raise `UsageError` if it cannot be started."""
         ...
 
+    def sweep(self) -> None:
+        """End what is left of all that was started, once everything was checked."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CommandTarget:
@@ -87,6 +97,8 @@ class CommandTarget:
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    mark: str = field(default_factory=lambda: token_hex(16), compare=False)
+    """What all its processes have in their environment, as `MARK`: so those are found that have run away."""
 
     @property
     def name(self) -> str:
@@ -98,21 +110,48 @@ class CommandTarget:
         found = _found(self.command[0], self.env.get("PATH"))
         if found is None:
             raise UsageError(f"there is no command {self.command[0]!r}: give its path, or put its directory on PATH")
-        pipe = asyncio.subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
-                found, *self.command[1:],
-                stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env={**os.environ, **self.env}, start_new_session=True,
-            )  # fmt: skip
+            process = await self._process(found, cwd)
         except OSError as e:
             raise UsageError(f"{self.command[0]} cannot be started: {e.strerror}") from None
         return ProcessLink(process)
+
+    async def _process(self, program: str, cwd: str) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                program, *map(_absolute, self.command[1:]),
+                stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, start_new_session=True,
+                env={**os.environ, **self.env, MARK: self.mark},
+            )
+        )  # fmt: skip
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # Cancelled here, asyncio waits until nobody has the pipes, and what the process started may have them.
+            await ProcessLink(await starting).dispose()
+            raise
+
+    def sweep(self) -> None:
+        """Kill daemons: agents share some between their processes, so they may live until the last check is over."""
+        for _ in range(SWEEPS):  # one may start another while we look for it
+            left = alive(marked(f"{MARK}={self.mark}".encode()))
+            if not left:
+                return
+            _kill(left)
+            time.sleep(0.01)
 
 
 def _found(program: str, path: str | None) -> str | None:
     """Return where a program is; it is started in another directory than ours."""
     found = shutil.which(program, path=path)
     return None if found is None else os.path.abspath(found)  # noqa: PTH100  (a link stays one: some look at their name)
+
+
+def _absolute(argument: str) -> str:
+    """Return an argument that names a file here (``weather.py``, ``bin/agent``) as one that names it anywhere."""
+    looks_like_one = ("/" in argument or "." in argument) and not argument.startswith("-")
+    return os.path.abspath(argument) if looks_like_one and os.path.isfile(argument) else argument  # noqa: PTH100, PTH113
 
 
 def _kill(pids: frozenset[int]) -> None:
@@ -160,12 +199,20 @@ class ProcessLink:
 
     async def kill(self, *, alone: bool = False) -> None:
         """Kill the process, and what it has started: many agents are a launcher and a program."""
+        if not alone:
+            self._freeze()
         children = self.children
         with suppress(ProcessLookupError):
             self._process.kill()
         if not alone:
             _kill(children)
         await self._exit(EXIT_SECONDS)
+
+    def _freeze(self) -> None:
+        """Stop the process group at this instant: to look for its children takes some milliseconds."""
+        if sys.platform != "win32" and self._process.returncode is None:
+            with suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGSTOP)
 
     async def close(self, patience: float) -> int | None:
         """Close stdin and wait for the exit."""
@@ -208,15 +255,17 @@ class ProcessLink:
         assert stdout is not None
         unread = bytearray()
         while chunk := await stdout.read(CHUNK_BYTES):
-            if b"\n" not in chunk:
-                if len(unread) < MAX_LINE_BYTES:
-                    unread += chunk
-                continue
-            *lines, rest = (bytes(unread) + chunk).split(b"\n")
-            unread = bytearray(rest)
-            for line in lines:
-                on_line(line.removesuffix(b"\r"))
-        if unread:
+            end, newline, more = chunk.partition(b"\n")
+            if len(unread) < MAX_LINE_BYTES:
+                unread += end
+                if newline or len(unread) >= MAX_LINE_BYTES:
+                    on_line(bytes(unread.removesuffix(b"\r")))
+            if newline:
+                *lines, rest = more.split(b"\n")
+                unread = bytearray(rest)
+                for line in lines:
+                    on_line(line.removesuffix(b"\r"))
+        if 0 < len(unread) < MAX_LINE_BYTES:
             on_line(bytes(unread))
         on_end()
 

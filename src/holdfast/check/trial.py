@@ -5,24 +5,28 @@ Every wire it has opened is closed when the trial is over, and kept for the repo
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, TypeVar, cast
 
 from holdfast.check.outcomes import AgentGone, CheckFailed, NotAdvertised, NotTested, Refused
 from holdfast.check.session import Session
 from holdfast.check.wire import Wire, members, objects
 from holdfast.client.dialect import dialect_for
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from holdfast.check.settings import CheckSettings, Prompts
     from holdfast.check.target import Target
     from holdfast.check.wire import Answerer, Json
     from holdfast.client.dialect import Dialect
 
+T = TypeVar("T")
+SAID_CHARACTERS = 120
 CLIENT = {"name": "holdfast-check", "version": "1"}
 
 
@@ -51,7 +55,7 @@ class Connected:
         connection is gone, `NoAnswer` if the agent is silent.
         """
         try:
-            await self.wire.request("holdfast/still_there", {})
+            await self.wire.result(self.wire.begin("holdfast/still_there", {}), "the next request")
         except Refused:
             pass
         except AgentGone as e:
@@ -106,14 +110,58 @@ class Connected:
         raise CheckFailed("a last page", "more than 1,000 pages")
 
 
+class _Abandoned(Exception):
+    """Who played a story was stopped."""
+
+
+class _Story(NamedTuple):
+    shown: asyncio.Future[object]
+    wires: list[Wire]
+    """Those it is played on."""
+
+
+class Stories:
+    """Conversations that several scripts of one run look at, by name. Each is played once."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, _Story] = {}
+
+    def find(self, name: str) -> _Story | None:
+        """Return a story that somebody plays or has played."""
+        return self._begun.get(name)
+
+    async def play(self, name: str, play: Callable[[], Awaitable[T]], wires: list[Wire]) -> T:
+        """Play a story: return or raise what it shows, here and for all who wait for it."""
+        shown: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._begun[name] = _Story(shown, wires)
+        try:
+            value = await play()
+        except Exception as e:
+            shown.set_exception(e)
+            raise
+        except asyncio.CancelledError:
+            del self._begun[name]
+            shown.set_exception(_Abandoned())
+            raise
+        else:
+            shown.set_result(value)
+            return value
+        finally:
+            shown.exception()  # it may be that nobody else asks
+
+
 class Trial:
     """One script's agents, sessions and directory."""
 
-    def __init__(self, target: Target, settings: CheckSettings, version: int) -> None:
+    def __init__(self, target: Target, settings: CheckSettings, version: int, stories: Stories | None = None) -> None:
         self.target = target
         self.settings = settings
         self.version = version
         self.wires: list[Wire] = []
+        """Those that it has opened, and closes."""
+        self.seen: list[Wire] = []
+        """Those of stories that were played for another script."""
+        self._stories = Stories() if stories is None else stories
         self._closing = ExitStack()
         own = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="check-"))
         self.directory: str = str(Path(own).resolve())
@@ -136,8 +184,15 @@ class Trial:
         return sorted(path.name for path in Path(self.directory).iterdir())
 
     async def start(self, answerers: Mapping[str, Answerer] | None = None) -> Wire:
-        """Start a fresh agent, without a word."""
-        wire = Wire(await self.target.start(self.directory), self.settings.deadline, answerers)
+        """Start a fresh agent, without a word; raise `UsageError` if it cannot be started in time."""
+        deadline = self.settings.deadline
+        try:
+            async with asyncio.timeout(deadline):
+                link = await self.target.start(self.directory)
+        except TimeoutError:
+            reason = f"{self.target.name} cannot be reached: nothing came within {deadline:g} s (see --deadline)"
+            raise UsageError(reason) from None
+        wire = Wire(link, deadline, answerers)
         self.wires.append(wire)
         return wire
 
@@ -154,6 +209,17 @@ class Trial:
         if greeting.get("protocolVersion") != self.version:
             raise NotTested(f"the agent does not speak version {self.version}")
         return Connected(self, wire, dialect_for(self.version, greeting), greeting)
+
+    async def once(self, name: str, play: Callable[[], Awaitable[T]]) -> T:
+        """Play a story, unless another script of this run has: return what it showed, or raise what it raised.
+
+        So what several scripts look at is played once. Only for what is looked at: the agents in it may be gone.
+        """
+        while (story := self._stories.find(name)) is not None:
+            with suppress(_Abandoned):
+                self.seen = story.wires
+                return cast("T", await asyncio.shield(story.shown))
+        return await self._stories.play(name, play, self.wires)
 
     async def __aenter__(self) -> Self:
         return self
@@ -176,6 +242,19 @@ def initialize_params(version: int, offers: Sequence[str] = ()) -> dict[str, Jso
 def fail(expected: str, seen: object) -> NoReturn:
     """End a script: the agent did something else."""
     raise CheckFailed(expected, str(seen)[:500])
+
+
+def not_done(what: str, option: str, said: str) -> NotTested:
+    """Return that the agent did not do what a prompt is for; what it said instead often tells why.
+
+    Args:
+        what: what it did not do, as ``used no tool``.
+        option: the option that sets the prompt.
+        said: what it said instead.
+
+    """
+    instead = f" (it said {said.strip()[:SAID_CHARACTERS]!r})" if said.strip() else ""
+    return NotTested(f"the agent {what}{instead}; see {option}")
 
 
 def _named(answer: Json, method: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -25,6 +26,9 @@ Answerer: TypeAlias = Callable[[dict[str, Json]], Json]
 MAX_FRAMES = 200_000
 MAX_BYTES = 256 << 20
 """An agent that sends more than one of these in one conversation floods: nothing more is taken from it."""
+EXIT_SECONDS = 5.0
+"""So long is waited for the status of an agent whose output has ended: it says more than the end."""
+LINE_CHARACTERS = 80
 
 
 class Frame(NamedTuple):
@@ -70,7 +74,7 @@ class Wire:
         self.answered_at: int = 0
         """The place of the answer to the last request that was waited for."""
         self.ended: bool = False
-        self._why_ended = "the agent went away"
+        self._why_ended = ""
         self._bytes = 0
         self._waiting: dict[str, asyncio.Future[Response]] = {}
         self._next_id = 0
@@ -108,20 +112,49 @@ class Wire:
 
     async def result(self, future: asyncio.Future[Response], method: str) -> Json:
         """Wait for a response and return the result, as `request` does."""
+        start = len(self.frames)
         ending = asyncio.ensure_future(self.until(lambda: self.ended, None))
         try:
             await asyncio.wait({future, ending}, timeout=self.deadline, return_when=asyncio.FIRST_COMPLETED)
         finally:
             ending.cancel()
         if not future.done():
-            if self.ended:
-                raise AgentGone(f"{self._why_ended} before it answered {method}", self.link.stderr)
-            raise NoAnswer(f"{method} was not answered within {self.deadline:g} s")
+            raise await self.silence(f"it answered {method}", f"{method} was not answered", start)
         response, self.answered_at = future.result()
         if "error" in response:
             error = members(response["error"])
             raise Refused(method, error.get("code"), str(error.get("message")))
         return response.get("result")
+
+    async def silence(self, hoped: str, missed: str, start: int) -> AgentGone | NoAnswer:
+        """Return why something did not come that was waited for since there were `start` frames.
+
+        Args:
+            hoped: what did not come, as it stands behind "before".
+            missed: the same, as it stands before "within 60 s".
+            start: how many frames there were when the waiting began.
+
+        """
+        if self.ended:
+            return AgentGone(f"{await self._end_told()} before {hoped}", self.link.stderr)
+        heard = sum(not frame.sent for frame in self.frames[start:])
+        meanwhile = f"; {heard:,} other {'line' if heard == 1 else 'lines'} came meanwhile" if heard else ""
+        strange = self._strange(start)
+        return NoAnswer(f"{missed} within {self.deadline:g} s{meanwhile}{f', among them {strange}' if strange else ''}")
+
+    async def _end_told(self) -> str:
+        """Return how the agent has ended, in words."""
+        if self._why_ended:
+            return self._why_ended
+        if not self.link.is_process:
+            return "the connection ended"
+        ended, strange = _ending(await self.link.close(EXIT_SECONDS)), self._strange()
+        return f"{ended}, having written {strange}," if strange else ended
+
+    def _strange(self, start: int = 0) -> str:
+        """Return the first line behind `start` that is no message, as it stands in a sentence; empty if all are."""
+        line = next((each.line for each in self.frames[start:] if each.value is None and not each.sent), b"")
+        return f"{line[:LINE_CHARACTERS].decode(errors='replace')!r}, which is no message" if line else ""
 
     # Hearing
 
@@ -225,6 +258,15 @@ class Wire:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.link.dispose()
+
+
+def _ending(status: int | None) -> str:
+    if status is None:
+        return "the agent closed its output"
+    if status >= 0:
+        return f"the agent exited with status {status}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"the agent was ended by {names.get(-status, f'signal {-status}')}"
 
 
 def _refuse(method: str) -> Answerer:

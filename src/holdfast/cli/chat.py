@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -12,7 +13,7 @@ from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.completion import complete_sessions
 
 if TYPE_CHECKING:
-    from holdfast.chat.settings import PermissionChoice, PrintFormat
+    from holdfast.chat.settings import ChatSettings, PermissionChoice, PrintFormat
     from holdfast.diagnostics import LogLevel
 
 HELP = """Talk to an agent in the terminal.
@@ -40,6 +41,7 @@ again, in the same session, whenever you save it; `--wire` shows every message.
 
 @click.command("chat", cls=AgentCommand, help=HELP)
 @click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False, type=click.Path())
+@click.argument("words", metavar="", nargs=-1)
 @click.option("--continue", "newest", is_flag=True, help="Go on with the newest session of this directory.")
 @click.option(
     "--resume",
@@ -104,6 +106,12 @@ again, in the same session, whenever you save it; `--wire` shows every message.
 )
 @click.option("--token-file", type=click.Path(exists=True, dir_okay=False), help="For a URL: a file with the token.")
 @click.option("--store", "place", metavar="FILE", help="Where sessions are kept, as for `holdfast run` and `wrap`.")
+@click.option(
+    "--mcp-config",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help='MCP servers for every session of the chat: a JSON file like {"mcpServers": {…}}.',
+)
 @click.option("--bare", is_flag=True, help="Talk to the command behind `--` itself, not through `holdfast wrap`.")
 @click.option(
     "--protocol",
@@ -113,8 +121,10 @@ again, in the same session, whenever you save it; `--wire` shows every message.
     help="Protocol version to speak.",
 )
 @click.pass_context
-def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
+def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **options: object) -> int:
     """See HELP."""
+    if words:
+        raise click.UsageError(_words_told(cast("str", agent), words))
     command = command_behind(ctx, agent)
     if options["reload"] and options["prints"]:
         raise click.UsageError("--print ends with its answer, so there is nothing to --reload")
@@ -158,9 +168,29 @@ def chat(ctx: click.Context, agent: str | None, **options: object) -> int:
         token_file=cast("str | None", options["token_file"]),
     )
     settings = replace(settings, theme=cast("str | None", options["theme"]))
+    if (mcp_config := cast("str | None", options["mcp_config"])) is not None:
+        settings = _with_servers(settings, mcp_config)
     prints = PrintOptions(
         cast("PrintFormat", options["print_format"] or "text"),
         bool(options["verbose"]),
         cast("float | None", options["timeout"]),
     )
     return run_chat(settings, cast("str | None", options["prompt"]), remark, prints if options["prints"] else None)
+
+
+def _with_servers(settings: ChatSettings, file: str) -> ChatSettings:
+    """Return the settings of a chat whose sessions all have the MCP servers of a file."""
+    from holdfast.mcp.config import read_config  # noqa: PLC0415  (few have one)
+    from holdfast.mcp.servers import described  # noqa: PLC0415
+
+    servers = tuple(described(server) for server in read_config(file))
+    return replace(settings, mcp_servers=servers, named=("--mcp-config", file, *settings.named))
+
+
+def _words_told(agent: str, words: tuple[str, ...]) -> str:
+    """Return what to write instead of words behind the agent: something to say, or the command of another agent."""
+    said, command = shlex.join((agent, "--prompt", " ".join(words))), shlex.join((agent, *words))
+    return (
+        f"what is to be said stands behind --prompt: holdfast chat {said}\n"
+        f"(the command of another agent stands behind `--`: holdfast chat -- {command})"
+    )

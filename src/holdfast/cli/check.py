@@ -12,33 +12,69 @@ import click
 from holdfast.cli.agent_command import AgentCommand, command_behind
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    import asyncio
+    from collections.abc import Callable, Coroutine
 
     from holdfast.check import CheckSettings, Report, Result, Target
 
 HELP = """Check whether an agent keeps the promises of the protocol, and ours.
 
-The agent is given by its command behind `--`, or by its address. Each check starts it afresh in an empty directory.
-With real models this costs turns; `--model-server` starts a scripted one instead and says which variables to set.
+AGENT is a Python file that declares one (FILE or FILE:NAME), or `demo`, or `code`; any other is given by its command
+behind `--`, or by its address. Each check starts it afresh in an empty directory.
+With a real model this costs turns; `--model-server` starts a scripted one instead. What made the agent do nothing is
+told, with the option to set: --prompt-tool "words on which my agent uses a tool".
 
 \b
+  holdfast check weather.py --prompt-tool "How warm?"   your own agent, with what makes it do something
   holdfast check -- gemini --acp                        a table, and 0 or 1 as the status
   holdfast check --profile sessions -- my-agent         what users lose most often
   holdfast check --json r.json --html r.html -- my-agent
   holdfast check --baseline known.toml -- my-agent      for CI: fails on what is new, and on lines that are stale
   holdfast check --url wss://host/acp --token-file t    a remote agent
   holdfast check --compare a.json b.json                the matrix of several reports
+  holdfast check --verbose --only load-ids -- my-agent  one rule again, with the frames
   holdfast check --client --json r.json                 the other way round: an agent that watches its client
 
-Status: 0 conformant and no promise broken; 1 not; 2 it could not be checked.
+Ctrl-C stops the run; the reports are written all the same, and say what was not run.
+
+Status: 0 conformant, and no promise broken; 1 not; 2 it could not be checked, or not to the end. What is merely
+advised never counts.
 """
 
 
+_GROUPS = {
+    "What is checked": ("profiles", "only", "protocol", "lists"),
+    "The agent": ("variables", "cwd", "session_options", "model_server", "url", "token_file", "name"),
+    "What makes it do something (see --model-server for the defaults)": (
+        "prompt_talk", "prompt_tool", "prompt_ask", "prompt_long",
+    ),
+    "How long to wait": ("deadline", "exit_deadline", "quiet", "jobs"),
+    "Reports": ("verbose", "json_file", "junit", "html", "markdown", "compare"),
+    "What is known to fail, for CI": ("baseline", "write_baseline"),
+}  # fmt: skip
+"""The options by what they are about, as `--help` shows them; the others come last."""
+
+
+class CheckCommand(AgentCommand):
+    """Shows its many options in groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each group of options under its name."""
+        options = (param for param in self.get_params(ctx) if isinstance(param, click.Option))
+        left = {option.name: record for option in options if (record := option.get_help_record(ctx))}
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([left.pop(name) for name in names])
+        with formatter.section("Other"):
+            formatter.write_dl(list(left.values()))
+
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_EXISTING = click.Path(dir_okay=False, exists=True, path_type=Path)
 
 
-@click.command("check", cls=AgentCommand, help=HELP)
-@click.argument("reports", nargs=-1, type=_FILE, metavar="[-- COMMAND…]")
+@click.command("check", cls=CheckCommand, help=HELP)
+@click.argument("reports", nargs=-1, type=_FILE, metavar="[AGENT | -- COMMAND…]")
 @click.option(
     "--profile",
     "profiles",
@@ -68,7 +104,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--name", default="", help="What to call the agent in reports (default: as it calls itself).")
 @click.option("--url", help="The address of a remote agent: wss://host/acp, or https://host/acp.")
-@click.option("--token-file", type=_FILE, help="The token for --url.")
+@click.option("--token-file", type=_EXISTING, help="The token for --url (default: as for `connect`).")
 @click.option(
     "--cwd",
     metavar="PATH",
@@ -82,10 +118,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="ID=VALUE",
     help="An option of the agent's that is set in every new session, as mode=ask; may be given several times.",
 )
-@click.option("--prompt-talk", metavar="TEXT", help="Makes the agent say something.")
-@click.option("--prompt-tool", metavar="TEXT", help="Makes it use a tool.")
-@click.option("--prompt-ask", metavar="TEXT", help="Makes it ask for permission.")
-@click.option("--prompt-long", metavar="TEXT", help="Makes it talk for a long time.")
+@click.option("--prompt-talk", metavar="TEXT", help="Words on which the agent says something.")
+@click.option("--prompt-tool", metavar="TEXT", help="…uses a tool.")
+@click.option("--prompt-ask", metavar="TEXT", help="…asks for permission, each time.")
+@click.option("--prompt-long", metavar="TEXT", help="…talks for some seconds, in pieces.")
 @click.option(
     "--deadline",
     type=click.FloatRange(0.1),
@@ -117,12 +153,25 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--junit", type=_FILE, help="…as JUnit XML.")
 @click.option("--html", type=_FILE, help="…as one HTML page.")
 @click.option("--markdown", type=_FILE, help="…as a summary in Markdown.")
-@click.option("--baseline", type=_FILE, help="What is known to fail (TOML).")
-@click.option("--write-baseline", type=_FILE, help="Write what fails now as a baseline.")
+@click.option(
+    "--baseline",
+    type=_EXISTING,
+    help="A list of what is known to fail (TOML): other failures fail the check, and so do lines that no longer fail.",
+)
+@click.option("--write-baseline", type=_FILE, help="Write what fails now as such a list, with what was seen.")
 @click.option("--compare", is_flag=True, help="Print the matrix of the reports that follow.")
 @click.option("--list", "lists", is_flag=True, help="Print what is required, and end.")
-@click.option("--client", is_flag=True, help="Be an agent on stdio and report what the client does wrong.")
-@click.option("--model-server", is_flag=True, help="Start a scripted model server for the agent.")
+@click.option(
+    "--client",
+    is_flag=True,
+    help="Be an agent on stdio, for a client's settings, and report what the client does wrong.",
+)
+@click.option(
+    "--model-server",
+    is_flag=True,
+    help="Start a scripted model for the agent, which obeys the default prompts, and print the variables it gets. An "
+    "agent that reads its model's address from a file: `python -m holdfast.testing.model_server --help`.",
+)
 @click.option("--verbose", is_flag=True, help="Show the frames of what failed, and every check in a log.")
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> int:
@@ -132,15 +181,53 @@ def check(ctx: click.Context, /, **options: Any) -> int:
         return _list()
     if options["compare"]:
         return _compare(options["reports"])
-    if options["reports"]:
-        raise click.UsageError(f"what is {options['reports'][0]}? An agent's command stands behind `--`")
     if options["client"]:
-        from holdfast.check.client_check import check_client  # noqa: PLC0415
+        return _check_client(command, options)
+    named = _named_agent(options["reports"])
+    if bool(command) + bool(named) + (options["url"] is not None) != 1:
+        raise click.UsageError("give a Python file with an agent, or a command behind `--`, or an address by --url")
+    if not named:
+        return _run(command, options)
+    from tempfile import TemporaryDirectory  # noqa: PLC0415
 
-        return check_client(options["json_file"], options["html"], options["markdown"], options["schemas"])
-    if bool(command) == (options["url"] is not None):
-        raise click.UsageError("give an agent's command behind `--`, or its address by --url")
-    return _run(command, options)
+    with TemporaryDirectory(prefix="holdfast-check-") as place:  # its sessions are none of the user's
+        own = (sys.executable, "-m", "holdfast", "run", named, "--store", str(Path(place) / "sessions.db"))
+        return _run(own, options)
+
+
+def _files(options: dict[str, Any]) -> dict[str, Path]:
+    """Return the files that reports are to be written to, by their form."""
+    given = {name.removesuffix("_file"): options[name] for name in ("json_file", "junit", "html", "markdown")}
+    return {name: path for name, path in given.items() if path is not None}
+
+
+def _check_client(command: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Be an agent that watches its client."""
+    given = [name for name in ("url", "baseline", "write_baseline", "model_server") if options[name]]
+    if command or options["reports"] or given:
+        said = "agent" if command or options["reports"] else f"--{given[0].replace('_', '-')}"
+        raise click.UsageError(
+            f"--client is an agent itself and takes no {said}: give it --json, --junit, --html, --markdown or --schemas"
+        )
+    _expect_folders(options)
+    from holdfast.check.client_check import check_client  # noqa: PLC0415
+
+    return check_client(_files(options), options["schemas"])
+
+
+def _named_agent(names: tuple[Path, ...]) -> str:
+    """Return the agent that a command line names without its command, by its whole path; empty where it names none."""
+    from holdfast.agent_name import split_agent_name  # noqa: PLC0415
+
+    if not names:
+        return ""
+    file, name = split_agent_name(str(names[0]))
+    if len(names) > 1 or not (Path(file).is_file() or file in ("demo", "code")):
+        told = " ".join(map(str, names))
+        raise click.UsageError(f"there is no file {told}; any other agent is given by its command: -- {told}")
+    if not Path(file).is_file():
+        return file
+    return f"{Path(file).absolute()}:{name}" if name else str(Path(file).absolute())
 
 
 def _run(command: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -150,13 +237,16 @@ def _run(command: tuple[str, ...], options: dict[str, Any]) -> int:
     from holdfast.errors import UsageError  # noqa: PLC0415
 
     settings = _settings(options)
-    known = None if options["baseline"] is None else read_baseline(options["baseline"].read_bytes())
+    _expect_folders(options)
     try:
-        report = asyncio.run(_until_told(_check(command, options, settings)))
+        known = None if options["baseline"] is None else read_baseline(options["baseline"].read_bytes())
+        report = asyncio.run(_until_told(lambda stop: _check(command, options, settings, stop)))
     except UsageError as e:
         raise click.UsageError(str(e)) from None
     _write(report, options)
     _show(report, verbose=options["verbose"])
+    if report.was_stopped:
+        return 2
     if known is None:
         return 1 if report.failures() else 0
     difference = known.compare(report.results)
@@ -167,13 +257,31 @@ def _run(command: tuple[str, ...], options: dict[str, Any]) -> int:
     return 1 if difference.new or difference.stale else 0
 
 
-async def _until_told(checking: Coroutine[Any, Any, Report]) -> Report:
-    """Run until SIGTERM comes, as CI sends it: what was started is ended first, as it is for Ctrl-C."""
+def _expect_folders(options: dict[str, Any]) -> None:
+    """Say at once, not after many minutes, where a report cannot be written."""
+    for name in ("json_file", "junit", "html", "markdown", "write_baseline"):
+        if options[name] is not None and not options[name].absolute().parent.is_dir():
+            raise click.UsageError(f"{options[name]} cannot be written: there is no directory {options[name].parent}")
+
+
+async def _until_told(checking: Callable[[asyncio.Event], Coroutine[Any, Any, Report]]) -> Report:
+    """Run until the end, or until Ctrl-C or SIGTERM comes (as CI sends it): the report then says how far the run came.
+
+    What was started is ended first, always. The second signal ends without a report.
+    """
     import asyncio  # noqa: PLC0415
 
-    task = asyncio.ensure_future(checking)
+    stop = asyncio.Event()
+    task = asyncio.ensure_future(checking(stop))
+
+    def told() -> None:
+        if stop.is_set():
+            task.cancel()
+        stop.set()
+
     if sys.platform != "win32":
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, told)
     try:
         return await task
     except asyncio.CancelledError:
@@ -219,23 +327,26 @@ def _known(ids: tuple[str, ...]) -> tuple[str, ...]:
     return ids
 
 
-async def _check(command: tuple[str, ...], options: dict[str, Any], settings: CheckSettings) -> Report:
+async def _check(
+    command: tuple[str, ...], options: dict[str, Any], settings: CheckSettings, stop: asyncio.Event
+) -> Report:
     from holdfast.check import run_checks  # noqa: PLC0415
 
     variables = dict(_pair("--env", given) for given in options["variables"])
     remote = options["url"], options["token_file"]
     progress = _progress(verbose=options["verbose"])
     if not options["model_server"]:
-        return await run_checks(_target(command, variables, *remote), settings, progress)
+        return await run_checks(_target(command, variables, *remote), settings, progress, stop)
     from holdfast.testing.model_server import ModelServer, obey  # noqa: PLC0415
 
     async with ModelServer(obey) as server:
         models = {
             "OPENAI_BASE_URL": f"{server.root}/v1", "OPENAI_API_KEY": "x", "ANTHROPIC_BASE_URL": server.root,
             "ANTHROPIC_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": server.root, "GEMINI_API_KEY": "x",
+            "HOLDFAST_MODEL": "scripted", "HOLDFAST_BASE_URL": f"{server.root}/v1",
         }  # fmt: skip
         click.echo("The agent gets: " + " ".join(f"{name}={value}" for name, value in models.items()), err=True)
-        return await run_checks(_target(command, {**models, **variables}, *remote), settings, progress)
+        return await run_checks(_target(command, {**models, **variables}, *remote), settings, progress, stop)
 
 
 def _target(command: tuple[str, ...], variables: dict[str, str], url: str | None, token_file: Path | None) -> Target:
@@ -244,8 +355,9 @@ def _target(command: tuple[str, ...], variables: dict[str, str], url: str | None
     if url is None:
         return CommandTarget(command, variables)
     from holdfast.check.remote import UrlTarget  # noqa: PLC0415
+    from holdfast.cli.connect import find_token  # noqa: PLC0415
 
-    return UrlTarget(url, None if token_file is None else token_file.read_text().strip())
+    return UrlTarget(url, find_token(url, token_file))
 
 
 def _pair(option: str, given: str) -> tuple[str, str]:
@@ -276,27 +388,23 @@ def _note(result: Result, number: int, total: int) -> None:
 
 
 def _write(report: Report, options: dict[str, Any]) -> None:
-    from holdfast.check import documents  # noqa: PLC0415
-    from holdfast.check.report import baseline_of, to_json  # noqa: PLC0415
+    from holdfast.check.report import baseline_of  # noqa: PLC0415
+    from holdfast.check.written_reports import write_reports  # noqa: PLC0415
 
-    if options["json_file"] is not None:
-        options["json_file"].write_bytes(to_json(report))
-    for name, make in (("junit", documents.junit), ("html", documents.page), ("markdown", documents.markdown)):
-        if options[name] is not None:
-            options[name].write_text(make(report), encoding="utf-8")
+    write_reports(report, _files(options))
     if options["write_baseline"] is not None:
         options["write_baseline"].write_text(baseline_of(report), encoding="utf-8")
 
 
 def _show(report: Report, *, verbose: bool) -> None:
     """Print a table: what did not pass in full, the rest in numbers."""
-    from holdfast.check.documents import MARKS, verdict  # noqa: PLC0415
+    from holdfast.check.documents import MARKS, number_table, verdict  # noqa: PLC0415
     from holdfast.check.report import Outcome  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line, safe_text  # noqa: PLC0415
 
     profile = None
     for row in report.results:
-        if row.outcome in (Outcome.PASSED, Outcome.NOT_ADVERTISED) or row.lacks:
+        if row.outcome in (Outcome.PASSED, Outcome.NOT_ADVERTISED, Outcome.NOT_RUN) or row.lacks:
             continue
         if row.requirement.profile != profile:
             profile = row.requirement.profile
@@ -304,15 +412,20 @@ def _show(report: Report, *, verbose: bool) -> None:
         colour = "red" if row.counts_against else "yellow"
         tier = f"v{row.version}, {row.requirement.tier}"
         click.echo(f"  {click.style(MARKS[row.outcome], fg=colour)} {row.requirement.text} ({row.id}, {tier})")
-        said = f"expected {row.expected}, saw {row.seen}" if row.expected else row.seen
-        click.secho(f"      {safe_line(said)[:400]}", dim=True)
+        click.secho(f"      {safe_line(row.told)[:400]}", dim=True)
         for frame in (*row.frames, *row.stderr.splitlines()) if verbose else ():
             click.secho(f"      {safe_text(frame)}", dim=True)
     if lacking := report.lacking():
         told = f"{len(lacking)} requirements were not tested, because these did not pass: {', '.join(report.roots())}"
         click.secho(f"\n{told}", fg="yellow")
-    counts = ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome)
-    click.echo(f"\n{counts}" + ("" if report.schemas else "; no frame was checked by a schema"))
+    if wanted := report.wanted_prompts():
+        told = " ".join(f"{option} TEXT" for option in wanted)
+        click.secho(f"\nTo test the rest, give prompts that make this agent do it: {told}", fg="yellow")
+    if report.count(Outcome.PASSED):
+        click.echo(f"\n{number_table(report)}", nl=False)
+    if not verbose and any(row.frames for row in report.results):
+        click.secho("\nThe frames that a failure rests on: add --verbose --only ID, or --html FILE", dim=True)
+    click.echo(f"\n{report.counts}" + ("" if report.schemas else "; no frame was checked by a schema"))
     click.secho(safe_line(verdict(report)), bold=True, fg="red" if report.failures() else "green")
 
 
@@ -332,8 +445,15 @@ def _list() -> int:
 def _compare(files: tuple[Path, ...]) -> int:
     from holdfast.check.documents import matrix  # noqa: PLC0415
     from holdfast.check.report import from_json  # noqa: PLC0415
+    from holdfast.errors import UsageError  # noqa: PLC0415
 
     if not files:
         raise click.UsageError("--compare wants the reports to compare, as files that --json wrote")
-    click.echo(matrix([from_json(file.read_bytes()) for file in files]), nl=False)
+    reports: list[Report] = []
+    for file in files:
+        try:
+            reports.append(from_json(file.read_bytes()))
+        except (UsageError, OSError) as e:
+            raise click.UsageError(f"{file} cannot be compared: {e}") from None
+    click.echo(matrix(reports), nl=False)
     return 0

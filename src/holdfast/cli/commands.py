@@ -43,6 +43,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast sessions search WORDS     find where it was talked about
   holdfast sessions export ID        a session as one file, to keep or to share
   holdfast logs REF                  why an agent failed, with the traceback
+  holdfast check -- gemini --acp     does an agent keep the promises of the protocol?
 
 Each command has --help of its own.
 """
@@ -79,10 +80,12 @@ def main_for_people(arguments: list[str]) -> int:
 
 
 def _failed(e: Exception) -> int:
-    from holdfast.errors import HoldfastError  # noqa: PLC0415  (few commands fail)
+    from holdfast.errors import HoldfastError, RemoteError  # noqa: PLC0415  (few commands fail)
     from holdfast.view.safe_text import safe_text  # noqa: PLC0415
 
-    if isinstance(e, HoldfastError):
+    if isinstance(e, RemoteError):
+        sys.stderr.write(f"holdfast: {safe_text(f'{e.message}: {e.reason}' if e.reason else e.message)}\n")
+    elif isinstance(e, HoldfastError):
         sys.stderr.write(f"holdfast: {safe_text(str(e))}\n")
     elif isinstance(e, OSError):
         what = f" {e.filename}" if isinstance(e.filename, str) else ""

@@ -14,6 +14,9 @@ import click
 if TYPE_CHECKING:
     from holdfast.transport import Transport
 
+ANSWER_SECONDS = 30.0
+"""So long a server may take to answer an attempt to connect."""
+
 HELP = """Use a remote agent in any editor: this is the command to put into the editor's settings.
 
 URL is what `holdfast serve` prints. The connection may be cut, and the server started again: the editor sees a pause.
@@ -39,15 +42,27 @@ paths have one name here and another one there: the project has to be in both pl
     type=click.Path(exists=True, dir_okay=False),
     help="The certificate of the authority that signed the server's.",
 )
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the server may be out of reach when this begins.",
+)
 @click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"]))
-def connect(url: str, token_file: Path | None, maps: tuple[str, ...], ca: str | None, log_level: str) -> int:
+def connect(
+    url: str, token_file: Path | None, maps: tuple[str, ...], ca: str | None, wait: float, log_level: str
+) -> int:
     """See HELP."""
     from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415  (`--help` needs none of it)
+    from holdfast.cli.by_hand import tell_what_it_waits_for  # noqa: PLC0415
     from holdfast.server.stdio import run_to_the_end  # noqa: PLC0415
 
     make_undumpable()
+    tell_what_it_waits_for([url])
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="holdfast connect: %(message)s")
-    run_to_the_end(_relay(url, find_token(url, token_file), list(maps), ca))
+    run_to_the_end(_relay(url, find_token(url, token_file), list(maps), ca, wait))
 
 
 def find_token(url: str, token_file: Path | None) -> str | None:
@@ -65,7 +80,7 @@ def find_token(url: str, token_file: Path | None) -> str | None:
     return local.read_text().strip() if here and local.is_file() else None
 
 
-async def _relay(url: str, token: str | None, maps: list[str], ca: str | None) -> None:
+async def _relay(url: str, token: str | None, maps: list[str], ca: str | None, patience: float) -> None:
     from holdfast.bridge import Bridge, PathMap  # noqa: PLC0415
     from holdfast.errors import ConnectionLost  # noqa: PLC0415
     from holdfast.transport import open_stdio  # noqa: PLC0415
@@ -80,11 +95,14 @@ async def _relay(url: str, token: str | None, maps: list[str], ca: str | None) -
         tls = ssl.create_default_context(cafile=ca)
 
     async def once() -> Transport:
-        async with asyncio.timeout(30):
-            return await connect_websocket(url, headers=headers, tls=tls)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await connect_websocket(url, headers=headers, tls=tls)
+        except TimeoutError:
+            raise ConnectionLost(f"{url} has not answered for {ANSWER_SECONDS:g} seconds") from None
 
     try:
-        await Bridge(open_stdio(), once, paths).run()
+        await Bridge(open_stdio(), once, paths, patience=patience).run()
     except ConnectionLost as e:
         sys.stderr.write(f"holdfast connect: {e}\n")
         raise SystemExit(1) from None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.agent.agent import Agent
+from holdfast.agent_name import split_agent_name
 from holdfast.errors import HoldfastError, UsageError
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import CodeType, ModuleType
+
+
+log: logging.Logger = logging.getLogger(__name__)
 
 
 def load_agent(name: str) -> Agent:
@@ -23,7 +28,7 @@ def load_agent(name: str) -> Agent:
         from holdfast.code import coding_agent  # noqa: PLC0415
 
         return coding_agent()
-    file, _, wanted = name.partition(":") if not Path(name).is_file() else (name, "", "")
+    file, wanted = split_agent_name(name)
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file {file}; name a Python file that declares an agent, or `demo`, or `code`")
@@ -36,15 +41,25 @@ def load_agent(name: str) -> Agent:
         raise UsageError(f'{file} declares no agent; write: agent = Agent("{path.stem}")')
     if len(found) > 1 and "agent" not in found:
         raise UsageError(f"{file} declares several agents; name one: {', '.join(f'{file}:{name}' for name in found)}")
+    if len(found) > 1:
+        log.warning("%s has the agents %s; `agent` is taken. Name one: %s:agent", file, ", ".join(found), file)
     return found.get("agent") or next(iter(found.values()))
 
 
 def _load(path: Path) -> ModuleType:
     import importlib.util  # noqa: PLC0415  (the demo agent comes without)
+    from importlib.machinery import SourceFileLoader  # noqa: PLC0415
 
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
+    class ScriptLoader(SourceFileLoader):
+        """Compiles the file each time, as Python does with a script: one changed within a second may look unchanged."""
+
+        def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  (the name is that of its base class)
+            return self.source_to_code(self.get_data(self.path), self.path)
+
+    if path.suffix != ".py":
         raise UsageError(f"{path} is not a Python file")
+    spec = importlib.util.spec_from_file_location(path.stem, path, loader=ScriptLoader(path.stem, str(path)))
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     sys.path.insert(0, str(path.parent.absolute()))  # it may import what lies beside it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.agent_name import split_agent_name
 from holdfast.proxy import ProxyPort
 from holdfast.store.address import default_address, directory_beside
 from holdfast.web.agents_file import AgentEntry, AgentsFile
@@ -22,8 +23,8 @@ def agents_file(store: str | None) -> AgentsFile:
 
 def entry_of_file(agent: str) -> AgentEntry:
     """Return the entry of an agent as `holdfast run` names it; a path in it holds wherever it is used."""
-    file, separator, name = agent.partition(":") if not Path(agent).is_file() else (agent, "", "")
-    return AgentEntry(run=f"{Path(file).absolute()}{separator}{name}" if Path(file).is_file() else agent)
+    file, _ = split_agent_name(agent)
+    return AgentEntry(run=f"{Path(file).absolute()}{agent[len(file) :]}" if Path(file).is_file() else agent)
 
 
 def entry_of_command(command: tuple[str, ...]) -> AgentEntry:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.agent.port import AuthorAgent
 from holdfast.children.undumpable import make_undumpable
+from holdfast.cli.by_hand import tell_what_it_waits_for
 from holdfast.cli.load_agent import load_agent
 from holdfast.cli.model_options import use_models
 from holdfast.diagnostics.logging_setup import start_logging
@@ -53,6 +54,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
 
         servers = read_config(arguments.mcp_config)
 
+    tell_what_it_waits_for([arguments.agent])
     on_frame = _wire_log(arguments)
     watched = arguments.watch_loop or (1.0 if arguments.log_level in ("debug", "info") else None)
     gc.freeze()

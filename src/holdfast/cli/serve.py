@@ -14,7 +14,7 @@ import click
 from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.hosting_options import check_hosting, has_launcher, hosting_options, make_hosting, make_workspaces
 from holdfast.cli.node_options import node_address
-from holdfast.cli.server_files import local_token, server_files
+from holdfast.cli.server_files import check_installed, local_token, server_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -127,6 +127,7 @@ def serve(ctx: click.Context, agent: str | None, **options: Any) -> int:
 
 
 async def _serve(agent: str | None, command: tuple[str, ...] | None, options: Mapping[str, Any]) -> None:
+    check_installed()
     from holdfast.server.remote.serving import listen, serve  # noqa: PLC0415
 
     _check(options)
@@ -323,12 +324,31 @@ def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:
     if not options["no_auth"]:
         link = server.sign_in.new_link(LOCAL)
         lines.append(f"  in a browser      {base}/link/{link}   (works once, for an hour)")
+    token, tokens = _options_to_find_tokens(options)
     lines += [
-        f"  in an editor      holdfast connect {base}{server.path}",
-        f"  in the terminal   holdfast chat {base}{server.path}",
+        f"  in an editor      holdfast connect {base}{server.path}{token}",
+        f"  in the terminal   holdfast chat {base}{server.path}{token}",
     ]
     if not options["no_auth"]:
-        lines.append("  for others        holdfast token new NAME")
+        lines.append(f"  for others        holdfast token new NAME{tokens}")
     sys.stderr.write("\n".join(lines) + "\n\n")
     sys.stderr.flush()
     logging.getLogger(__name__).info("Ready")
+
+
+def _options_to_find_tokens(options: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what commands need so as to find the user's own token, and the file of tokens, where they would not look.
+
+    They look beside the store that they would use themselves.
+    """
+    import shlex  # noqa: PLC0415
+
+    from holdfast.cli.server_files import server_files  # noqa: PLC0415
+
+    ours, theirs = server_files(options["store"]), server_files()
+    is_elsewhere = ours.local_token != theirs.local_token and not options["no_auth"]
+    tokens = options["tokens"] or ours.tokens
+    return (
+        f" --token-file {shlex.quote(str(ours.local_token.absolute()))}" if is_elsewhere else "",
+        f" --tokens {shlex.quote(str(tokens.absolute()))}" if tokens != theirs.tokens else "",
+    )

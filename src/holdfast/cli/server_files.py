@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.errors import UsageError
 from holdfast.model import LOCAL
 from holdfast.store.address import default_address, directory_beside
 
@@ -41,6 +43,15 @@ def server_files(store: str | None = None) -> ServerFiles:
     )  # fmt: skip
 
 
+def check_installed() -> None:
+    """Raise `UsageError` that says what to install where something is missing that serves over the network."""
+    missing = [name for name in ("uvicorn", "httptools", "websockets") if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"a server needs {', '.join(missing)}: pip install 'holdfast[serve]' (in a clone: pip install '.[serve]')"
+        )
+
+
 class LocalOrTokens:
     """Knows the token of this machine's user, and those in a file."""
 
@@ -62,6 +73,10 @@ class LocalOrTokens:
         is_local = hmac.compare_digest(hash_token(token), self._local)
         owner = self._tokens.owner(token)
         return LOCAL if is_local else owner
+
+    def knows(self, principal: str) -> bool:
+        """Return whether a principal is the user of this machine, or has a token."""
+        return principal == LOCAL or self._tokens.knows(principal)
 
 
 def local_token(files: ServerFiles, tokens: TokenFile) -> LocalOrTokens:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.agent_name import name_of_command, split_agent_name
 from holdfast.editor_setup import EDITORS, WRAPPED, Entry, changes_made, plan_change, plan_undo
 from holdfast.errors import UsageError
 
@@ -34,7 +36,10 @@ Everything else in the file stays as it is, comments too. What was there before 
 @click.argument("editor", required=False, type=click.Choice(list(EDITORS)), metavar="[EDITOR]")
 @click.argument("agent", nargs=-1, metavar="[AGENT | -- COMMAND]")
 @click.option("--title", help="What the editor lists the agent under.")
-@click.option("--name", help="For a COMMAND: the name its sessions are listed under (default: its program's name).")
+@click.option(
+    "--name",
+    help="For a COMMAND: the name its sessions are listed under (default: its own: `weather` for `python weather.py`).",
+)
 @click.option(
     "--file", "settings", type=click.Path(path_type=Path, dir_okay=False), help="The settings file, if it is elsewhere."
 )
@@ -66,6 +71,11 @@ def setup(
         click.echo(chosen.value(entry), nl=False)
         return click.echo(chosen.after, err=True)
     change = plan_change(editor, settings or chosen.file(), (chosen.section, entry.title), chosen.value(entry))
+    if change.replaces is not None and title is None:
+        raise UsageError(
+            f"{chosen.title} has an agent {entry.title!r} already, which starts another command: {change.replaces}; "
+            f"give this one another --title, or --title {shlex.quote(entry.title)} to replace that one"
+        )
     if change.is_nothing:
         return click.echo(f"{change.file} has it already.")
     if _agreed(change, dry_run=dry_run, yes=yes):
@@ -84,7 +94,7 @@ def _undo(editor: str, *, dry_run: bool, yes: bool) -> None:
         return click.echo(f"{change.file} has it no longer.")
     if _agreed(change, dry_run=dry_run, yes=yes):
         change.make()
-        click.echo(f"Done: {change.file} is without it.")
+        click.echo(f"Done: {change.file} is as it was, but for what you have changed since.")
     return None
 
 
@@ -119,7 +129,8 @@ def _entry(agent: tuple[str, ...], title: str | None, name: str | None, wrapped_
         return Entry(
             title or wrapped_title.format(known.title), (*_ourselves(), "wrap", "--name", name or first, "--", *command)
         )
-    file = first.partition(":")[0] if first.endswith(".py") or ".py:" in first else ""
+    file = split_agent_name(first)[0]
+    file = file if file.endswith(".py") else ""
     if not rest and (file or first in ("code", "demo")):
         if name is not None:
             raise UsageError("--name is for a COMMAND: an agent of yours says its name itself")
@@ -128,7 +139,7 @@ def _entry(agent: tuple[str, ...], title: str | None, name: str | None, wrapped_
         target = str(Path(file).absolute()) + first[len(file) :] if file else first
         return Entry(title or (Path(file).stem if file else f"holdfast {first}"), (*_ourselves(), "run", target))
     command = _found(agent, "name a Python file, or a command behind `--`")
-    called = name or Path(first).name
+    called = name or name_of_command(agent)
     return Entry(title or wrapped_title.format(called), (*_ourselves(), "wrap", "--name", called, "--", *command))
 
 
@@ -136,7 +147,13 @@ def _found(command: tuple[str, ...], otherwise: str) -> tuple[str, ...]:
     program = shutil.which(command[0])
     if program is None:
         raise UsageError(f"there is no program {command[0]} on this machine; {otherwise}")
-    return (str(Path(program).absolute()), *command[1:])
+    return (str(Path(program).absolute()), *map(_in_any_directory, command[1:]))
+
+
+def _in_any_directory(argument: str) -> str:
+    """Return an argument of a command for editors, which start it elsewhere: a file that is here, by its whole path."""
+    is_file = not argument.startswith("-") and Path(argument).suffix and Path(argument).is_file()
+    return str(Path(argument).absolute()) if is_file else argument
 
 
 def _ourselves() -> tuple[str, ...]:

@@ -56,6 +56,9 @@ def web(ctx: click.Context, port: int | None, *, no_browser: bool, place: str | 
 
 
 async def _serve(place: str | None, port: int | None, *, opens: bool) -> None:
+    from holdfast.cli.server_files import check_installed  # noqa: PLC0415
+
+    check_installed()
     from holdfast.server.remote.serving import serve  # noqa: PLC0415
 
     listening = _listen(port)
@@ -115,12 +118,13 @@ def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
         from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
-        return PageAgent(name, Host(AuthorAgent(load_agent(entry.run)), store=place, limits=limits))
+        host = Host(AuthorAgent(load_agent(entry.run)), store=place, limits=limits)
+        return PageAgent(name, host, command=("holdfast", "run", entry.run))
     from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
     from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
 
     port = ProxyPort(Launch(entry.command, name=name, on_stderr=show_stderr))
-    return PageAgent(name, Host(port, store=place, limits=limits), port.close)
+    return PageAgent(name, Host(port, store=place, limits=limits), port.close, command=entry.command)
 
 
 def _greet(server: RemoteServer, port: int, *, opens: bool) -> None:

@@ -6,6 +6,7 @@ import gc
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from holdfast.cli.by_hand import tell_what_it_waits_for
 from holdfast.diagnostics.logging_setup import start_logging
 from holdfast.errors import UsageError
 from holdfast.proxy.launch import Launch
@@ -35,6 +36,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
         file=arguments.log_file,
         format=arguments.log_format,
     )
+    tell_what_it_waits_for(["--", *command])
     record = _record(arguments.record)
     launch = Launch(
         command,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.check.checks.open_turns import TOO_QUICK, OpenTurn, open_turn, ways
 from holdfast.check.checks.prompts import ALLOWING
 from holdfast.check.checks.registry import check
 from holdfast.check.checks.restoring import loaded
@@ -22,29 +24,39 @@ PIECES = 3
 class Killed(NamedTuple):
     """A conversation whose agent was killed, as it was heard and as it was replayed."""
 
-    live: Told
+    prompts: tuple[str, ...]
+    """What the user had said; the last one is that of the turn that was killed."""
+    earlier: str
+    """What the agent had said in the turns before."""
+    answer: str
+    """What it had said in the turn that was killed."""
     replayed: Told
     session: Session
     """The loaded one."""
 
 
-async def killed(trial: Trial, prompt: str, *before: str) -> Killed:
-    """Talk, kill the agent in the middle of an answer, load the session in a fresh process."""
-    connected = await trial.connect(ALLOWING)
-    connected.need("load")
-    _need_process(trial)
-    session = await connected.new()
-    for earlier in before:
-        await session.prompt(earlier)
-    start = len(session.wire.frames)
-    session.begin(prompt)
-    if not await session.heard(PIECES, since=start) or session.wire.ended:
-        raise NotTested("the agent did not talk long enough to be killed; see --prompt-long")
-    await session.wire.link.kill()
-    await session.wire.until(lambda: session.wire.ended, trial.settings.deadline)
-    live = session.told()
-    again, _ = await loaded(trial, session.id)
-    return Killed(live, again.told(), again)
+async def killed(trial: Trial, *before: str) -> Killed:
+    """Talk, kill the agent in the middle of a turn, load the session in a fresh process.
+
+    Raises `NotTested` where every turn is over before the kill.
+    """
+    for text in ways(trial):
+        connected = await trial.connect(ALLOWING)
+        connected.need("load")
+        _need_process(trial)
+        session = await connected.new()
+        for earlier in before:
+            await session.prompt(earlier)
+        start = len(session.wire.frames)
+        turn = OpenTurn(session, text)
+        runs = await turn.runs(PIECES, 0)
+        await session.wire.link.kill()
+        await session.wire.until(lambda wire=session.wire: wire.ended, trial.settings.deadline)
+        if runs and not turn.is_over:
+            earlier, answer = session.told(until=start).agent, session.told(start).agent
+            again, _ = await loaded(trial, session.id)
+            return Killed((*before, text), earlier, answer, again.told(), again)
+    raise NotTested(TOO_QUICK)
 
 
 def _need_process(trial: Trial) -> None:
@@ -52,27 +64,36 @@ def _need_process(trial: Trial) -> None:
         raise NotTested("the agent is no process of this machine")
 
 
+async def _seen_killed(trial: Trial) -> Killed:
+    """Return a conversation of two turns, killed in the second, to be looked at only."""
+    return await trial.once("killed", lambda: killed(trial, trial.prompts.talk))
+
+
 @check("kill-prompt")
 async def kill_prompt(trial: Trial) -> None:
     """Look for the prompt."""
-    both = await killed(trial, trial.prompts.long)
-    if not any(trial.prompts.long in text for text in both.replayed.user):
-        fail(f"the user message {trial.prompts.long!r}", both.replayed.user)
+    both = await _seen_killed(trial)
+    prompt = both.prompts[-1]  # the turn before may have had the same
+    if sum(prompt in text for text in both.replayed.user) < sum(prompt in text for text in both.prompts):
+        fail(f"the user message {prompt!r}", both.replayed.user)
 
 
 @check("kill-answer")
 async def kill_answer(trial: Trial) -> None:
     """Look for what had been read."""
-    both = await killed(trial, trial.prompts.long)
-    if both.live.agent.strip() not in both.replayed.agent:
-        kept = len(_common(both.live.agent, both.replayed.agent))
-        fail(f"the {len(both.live.agent)} characters that were read", f"{kept} of them")
+    both = await _seen_killed(trial)
+    answer = both.answer.strip()
+    if not answer:
+        raise NotTested("the agent had said nothing when it was killed; see --prompt-long")
+    if both.replayed.agent.count(answer) < (both.earlier + both.answer).count(answer):
+        kept = len(_common(both.answer, both.replayed.agent.strip().removeprefix(both.earlier.strip())))
+        fail(f"the {len(both.answer)} characters that were read", f"{kept} of them")
 
 
 @check("kill-earlier")
 async def kill_earlier(trial: Trial) -> None:
     """Look for the turn before."""
-    both = await killed(trial, trial.prompts.long, trial.prompts.talk)
+    both = await _seen_killed(trial)
     if not any(trial.prompts.talk in text for text in both.replayed.user):
         fail(f"the user message {trial.prompts.talk!r}", both.replayed.user)
 
@@ -80,7 +101,7 @@ async def kill_earlier(trial: Trial) -> None:
 @check("kill-goes-on")
 async def kill_goes_on(trial: Trial) -> None:
     """Go on after the kill."""
-    both = await killed(trial, trial.prompts.long)
+    both = await killed(trial)
     turn = await both.session.prompt(trial.prompts.talk)
     if turn.stop_reason != "end_turn":
         fail("a turn that ends with end_turn", turn.stop_reason)
@@ -89,7 +110,7 @@ async def kill_goes_on(trial: Trial) -> None:
 @check("kill-calls-closed")
 async def kill_calls_closed(trial: Trial) -> None:
     """Look for tool calls that seem to run."""
-    both = await killed(trial, trial.prompts.long, trial.prompts.tool)
+    both = await killed(trial, trial.prompts.tool)
     left = [call for call in both.replayed.calls if not call.is_closed]
     if left:
         fail("every tool call completed or failed", f"{left[0].title} is {left[0].status}")
@@ -101,9 +122,8 @@ async def kill_no_orphans(trial: Trial) -> None:
     connected = await trial.connect(ALLOWING)
     _need_process(trial)
     session = await connected.new()
-    start = len(session.wire.frames)
-    session.begin(trial.prompts.long)
-    await session.heard(since=start)
+    with suppress(NotTested):  # a quick agent may have left something behind too
+        await open_turn(trial, session)
     children = session.wire.link.children
     await session.wire.link.kill(alone=True)
     loop = asyncio.get_running_loop()
@@ -131,9 +151,7 @@ async def exit_in_turn(trial: Trial) -> None:
     connected = await trial.connect(ALLOWING)
     _need_process(trial)
     session = await connected.new()
-    start = len(session.wire.frames)
-    session.begin(trial.prompts.long)
-    await session.heard(since=start)
+    await open_turn(trial, session)
     if await connected.wire.link.close(trial.settings.exit_deadline) is None:
         fail("an exit when its input ends", f"it ran on for {trial.settings.exit_deadline:g} s")
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from holdfast.check.checks.open_turns import PERMISSION, cancelled_turn, is_over
 from holdfast.check.checks.registry import check
-from holdfast.check.outcomes import NotAdvertised, NotTested, Refused
+from holdfast.check.outcomes import NotAdvertised, Refused
 from holdfast.check.session import STOP_REASONS
-from holdfast.check.trial import fail
+from holdfast.check.trial import fail, not_done
 from holdfast.check.wire import members, objects
 
 if TYPE_CHECKING:
-    from holdfast.check.session import Session, Turn
+    from holdfast.check.session import Session
     from holdfast.check.trial import Connected, Trial
-    from holdfast.check.wire import Json, Response
+    from holdfast.check.wire import Json
 
 NO_SESSION = "holdfast-check-no-such-session"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC"
@@ -42,7 +43,6 @@ def chosen(params: dict[str, Json], wanted: str) -> Json:
     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
 
 
-PERMISSION = "session/request_permission"
 ALLOWING = {PERMISSION: allows}
 REJECTING = {PERMISSION: rejects}
 
@@ -198,40 +198,6 @@ async def _idles(trial: Trial, session: Session, count: int) -> None:
 # Cancelling
 
 
-async def cancelled_turn(trial: Trial, session: Session) -> Turn:
-    """Let the agent talk for long, cancel, and return the turn.
-
-    If it asks for permission meanwhile, the user has not answered yet when he cancels: a short turn that asks can be
-    cancelled too.
-    """
-    cancelled = asyncio.Event()
-
-    async def wait(_params: dict[str, Json]) -> Json:
-        await cancelled.wait()
-        return {"outcome": {"outcome": "cancelled"}}
-
-    answerers = session.wire.answerers
-    before = answerers.get(PERMISSION, rejects)
-    answerers[PERMISSION] = wait
-    start = len(session.wire.frames)
-    prompt = session.begin(trial.prompts.long)
-    if not await session.heard(since=start) or session.wire.ended:
-        raise NotTested("the agent said nothing that could be cancelled; see --prompt-long")
-    if await session.wire.until(lambda: _is_over(session, prompt, start), trial.quiet):
-        raise NotTested("the turn was over before it could be cancelled; see --prompt-long")
-    session.cancel()
-    cancelled.set()
-    turn = await session.end_of(prompt, start)
-    answerers[PERMISSION] = before
-    return turn
-
-
-def _is_over(session: Session, prompt: asyncio.Future[Response], start: int) -> bool:
-    """Whether a turn has ended: version 1 says so by the answer, version 2 by a state."""
-    told = any("stopReason" in update.body for update in session.updates(start))
-    return told or (prompt.done() and session.ends_with_answer)
-
-
 @check("cancel")
 async def cancel(trial: Trial) -> None:
     """Cancel a turn."""
@@ -268,8 +234,9 @@ async def turn_with_tool(trial: Trial, connected: Connected) -> Session:
     """Let the agent use a tool; return the session."""
     session = await connected.new()
     await session.prompt(trial.prompts.tool)
-    if not session.told().calls:
-        raise NotTested("the agent used no tool; see --prompt-tool")
+    told = session.told()
+    if not told.calls:
+        raise not_done("used no tool", "--prompt-tool", told.agent)
     return session
 
 
@@ -302,7 +269,7 @@ async def _asked(trial: Trial, answerers: dict[str, Any]) -> tuple[Session, dict
     await session.prompt(trial.prompts.ask)
     asked = _questions(session)
     if not asked:
-        raise NotTested("the agent asked for no permission; see --prompt-ask")
+        raise not_done("asked for no permission", "--prompt-ask", session.told().agent)
     return session, asked[0]
 
 
@@ -332,9 +299,17 @@ async def permission_options(trial: Trial) -> None:
 
 @check("permission-call")
 async def permission_call(trial: Trial) -> None:
-    """Look at what the user is told: a client guesses where the kind is missing."""
+    """Look at what the user is told: a client guesses where the kind is missing.
+
+    In version 2 a question may be about a command, or about nothing but what its title says: there is no call then.
+    """
     _, asked = await _asked(trial, REJECTING)
-    call = _call(asked)
+    call, subject = _call(asked), members(asked.get("subject"))
+    if trial.version == 2 and subject.get("type") != "tool_call":
+        told = subject.get("command") if subject.get("type") == "command" else asked.get("title")
+        if not isinstance(told, str) or not told.strip():
+            fail("the command or the title of the question", told)
+        return
     missing = [name for name in ("kind", "title") if not isinstance(call.get(name), str)]
     if missing:
         fail("the kind and the title of the tool call", f"no {' and no '.join(missing)}")
@@ -367,9 +342,9 @@ async def permission_cancelled(trial: Trial) -> None:
     wire, start = session.wire, len(session.wire.frames)
     prompt = session.begin(trial.prompts.ask)
 
-    await wire.until(lambda: bool(_questions(session)) or _is_over(session, prompt, start), trial.settings.deadline)
+    await wire.until(lambda: bool(_questions(session)) or is_over(session, prompt, start), trial.settings.deadline)
     if not _questions(session):
-        raise NotTested("the agent asked for no permission; see --prompt-ask")
+        raise not_done("asked for no permission", "--prompt-ask", session.told().agent)
     session.cancel()
     answered.set()
     turn = await session.end_of(prompt, start)

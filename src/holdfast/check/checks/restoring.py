@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.check.checks.prompts import ALLOWING, NO_SESSION, cancelled_turn
+from holdfast.check.checks.open_turns import cancelled_turn, ways
+from holdfast.check.checks.prompts import ALLOWING, NO_SESSION
 from holdfast.check.checks.registry import check
-from holdfast.check.outcomes import NotTested, Refused
-from holdfast.check.trial import fail
+from holdfast.check.outcomes import Refused
+from holdfast.check.trial import fail, not_done
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +27,18 @@ class Twice(NamedTuple):
     """The loaded one."""
     answered_at: int
     """The place of the answer to the load among the frames."""
+    ids: set[str]
+    """The ids that were heard live."""
 
 
-async def left(trial: Trial, *prompts: str) -> Session:
-    """Talk in a new session, then end the agent's process in order; return the session."""
+async def left(trial: Trial, *prompts: str, needs: str | None = None) -> Session:
+    """Talk in a new session, then end the agent's process in order; return the session.
+
+    Raises `NotAdvertised` where the agent does not advertise what the caller `needs`.
+    """
     connected = await trial.connect(ALLOWING)
+    if needs is not None:
+        connected.need(needs)
     session = await connected.new()
     for prompt in prompts:
         await session.prompt(prompt)
@@ -56,16 +64,20 @@ async def loaded(trial: Trial, session_id: str) -> tuple[Session, int]:
 
 async def twice(trial: Trial, *prompts: str) -> Twice:
     """Talk, end the process, load in another."""
-    (await trial.connect()).need("load")
-    live = await left(trial, *prompts)
+    live = await left(trial, *prompts, needs="load")
     session, answered = await loaded(trial, live.id)
-    return Twice(live.told(), session.told(), session, answered)
+    return Twice(live.told(), session.told(), session, answered, _ids(live))
+
+
+async def said_twice(trial: Trial, *prompts: str) -> Twice:
+    """Return such a conversation, to be looked at only: scripts with the same prompts look at the same one."""
+    return await trial.once(f"twice {prompts}", lambda: twice(trial, *prompts))
 
 
 @check("load")
 async def load(trial: Trial) -> None:
     """Load a session in another process."""
-    both = await twice(trial, trial.prompts.talk)
+    both = await said_twice(trial, trial.prompts.talk)
     if not both.session.updates():
         fail("a replay", "no update at all")
 
@@ -74,7 +86,7 @@ async def load(trial: Trial) -> None:
 async def load_user_messages(trial: Trial) -> None:
     """Compare the user's messages: each prompt is there, in order; an agent may have added words of its own."""
     prompts = (trial.prompts.talk, trial.prompts.talk + " again")
-    both = await twice(trial, *prompts)
+    both = await said_twice(trial, *prompts)
     replayed = list(both.replayed.user)
     for prompt in prompts:
         at = next((i for i, text in enumerate(replayed) if prompt in text), None)
@@ -86,7 +98,7 @@ async def load_user_messages(trial: Trial) -> None:
 @check("load-agent-messages")
 async def load_agent_messages(trial: Trial) -> None:
     """Compare what the agent said."""
-    both = await twice(trial, trial.prompts.talk)
+    both = await said_twice(trial, trial.prompts.talk)
     if both.live.agent.strip() != both.replayed.agent.strip():
         fail(f"{both.live.agent!r}", repr(both.replayed.agent))
 
@@ -94,9 +106,9 @@ async def load_agent_messages(trial: Trial) -> None:
 @check("load-tool-calls")
 async def load_tool_calls(trial: Trial) -> None:
     """Compare the tool calls: how many, and how they ended."""
-    both = await twice(trial, trial.prompts.tool)
+    both = await said_twice(trial, trial.prompts.tool)
     if not both.live.calls:
-        raise NotTested("the agent used no tool; see --prompt-tool")
+        raise not_done("used no tool", "--prompt-tool", both.live.agent)
     was = Counter(call.status for call in both.live.calls)
     now = Counter(call.status for call in both.replayed.calls)
     if was != now:
@@ -110,12 +122,10 @@ def _listed(calls: Sequence[Call]) -> str:
 @check("load-ids")
 async def load_ids(trial: Trial) -> None:
     """Compare ids. A message that had none live does not count."""
-    (await trial.connect()).need("load")
-    live = await left(trial, trial.prompts.tool)
-    session, _ = await loaded(trial, live.id)
-    was, now = _ids(live), _ids(session)
-    if was - now:
-        fail(f"the ids {sorted(was)}", sorted(now))
+    both = await said_twice(trial, trial.prompts.tool)
+    now = _ids(both.session)
+    if both.ids - now:
+        fail(f"the ids {sorted(both.ids)}", sorted(now))
 
 
 def _ids(session: Session) -> set[str]:
@@ -129,7 +139,7 @@ def _ids(session: Session) -> set[str]:
 @check("load-before-answer")
 async def load_before_answer(trial: Trial) -> None:
     """Look for what is replayed after the answer."""
-    both = await twice(trial, trial.prompts.talk)
+    both = await said_twice(trial, trial.prompts.talk)
     late = [update.body.get("sessionUpdate") for update in both.session.updates(both.answered_at)]
     spoken = [kind for kind in late if str(kind).startswith(("agent_", "user_", "tool_call"))]
     if spoken:
@@ -139,7 +149,7 @@ async def load_before_answer(trial: Trial) -> None:
 @check("load-once")
 async def load_once(trial: Trial) -> None:
     """Look for what is replayed twice."""
-    both = await twice(trial, trial.prompts.talk)
+    both = await said_twice(trial, trial.prompts.talk)
     users = [text for text in both.replayed.user if trial.prompts.talk in text]
     if len(users) > 1:
         fail("the prompt once", f"{len(users)} times")
@@ -158,14 +168,14 @@ async def _cancelled(trial: Trial) -> Twice:
     await live.wire.quiet(trial.quiet)
     await leave(trial, live)
     session, answered = await loaded(trial, live.id)
-    return Twice(live.told(), session.told(), session, answered)
+    return Twice(live.told(), session.told(), session, answered, _ids(live))
 
 
 @check("load-own-words")
 async def load_own_words(trial: Trial) -> None:
     """Look for words of others in the user's messages, after a turn that ended well and one that was cancelled."""
-    both = await _cancelled(trial)
-    said = {"".join(text.split()) for text in (trial.prompts.talk, trial.prompts.long)}
+    both = await trial.once("cancelled", lambda: _cancelled(trial))
+    said = {"".join(text.split()) for text in (trial.prompts.talk, *ways(trial))}
     foreign = [text for text in both.replayed.user if "".join(text.split()) not in said]
     if foreign:
         fail("the two prompts, and nothing else, as user messages", foreign[0])
@@ -174,7 +184,7 @@ async def load_own_words(trial: Trial) -> None:
 @check("load-cancelled")
 async def load_cancelled(trial: Trial) -> None:
     """Look for what was said before the cancel."""
-    both = await _cancelled(trial)
+    both = await trial.once("cancelled", lambda: _cancelled(trial))
     live, replayed = both.live.agent.strip(), both.replayed.agent.strip()
     if live not in replayed:
         fail(f"{live[-300:]!r}", repr(replayed[-300:]))
@@ -209,8 +219,7 @@ async def load_goes_on(trial: Trial) -> None:
 @check("load-blank")
 async def load_blank(trial: Trial) -> None:
     """Load a session that never got a prompt, in another process."""
-    (await trial.connect()).need("load")
-    session = await left(trial)
+    session = await left(trial, needs="load")
     await loaded(trial, session.id)
 
 
@@ -219,8 +228,7 @@ async def load_blank(trial: Trial) -> None:
 
 async def resumed(trial: Trial) -> tuple[Connected, Session, Session]:
     """Talk, end the process, resume in another; return that, the live session and the resumed one."""
-    (await trial.connect()).need("resume")
-    live = await left(trial, trial.prompts.talk)
+    live = await left(trial, trial.prompts.talk, needs="resume")
     connected = await trial.connect(ALLOWING)
     return connected, live, await connected.resume(live.id)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.check.checks.prompts import ALLOWING
 from holdfast.check.checks.registry import check
-from holdfast.check.outcomes import NotTested, Refused
-from holdfast.check.trial import fail
+from holdfast.check.outcomes import Refused
+from holdfast.check.trial import fail, not_done
 from holdfast.check.wire import objects
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ async def client_refuses(trial: Trial) -> None:
     turn = await session.prompt(trial.prompts.tool)
     if turn.stop_reason is None:
         fail("a stop reason", "none")
-    if not session.told().calls:
-        raise NotTested("the agent used no tool; see --prompt-tool")
+    told = session.told()
+    if not told.calls:
+        raise not_done("used no tool", "--prompt-tool", told.agent)
 
 
 def _reads(params: dict[str, Json]) -> Json:

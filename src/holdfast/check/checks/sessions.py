@@ -6,10 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.check.checks.open_turns import open_turn
 from holdfast.check.checks.prompts import ALLOWING
 from holdfast.check.checks.registry import check
 from holdfast.check.checks.restoring import leave, left, loaded
-from holdfast.check.outcomes import NotAdvertised, NotTested, Refused
+from holdfast.check.outcomes import NotAdvertised, Refused
 from holdfast.check.trial import fail
 from holdfast.check.wire import members, objects
 
@@ -271,17 +272,16 @@ async def close_quiet(trial: Trial) -> None:
     connected = await trial.connect(ALLOWING)
     connected.need("close")
     session = await connected.new()
-    start = len(session.wire.frames)
-    prompt = session.begin(trial.prompts.long)
-    if not await session.heard(since=start):
-        raise NotTested("the agent said nothing; see --prompt-long")
-    await connected.wire.request("session/close", {"sessionId": session.id})
+    turn = await open_turn(trial, session)
+    closing = connected.wire.begin("session/close", {"sessionId": session.id})
+    turn.answer_as_cancelled()
+    await connected.wire.result(closing, "session/close")
     closed = session.wire.answered_at
     await session.wire.quiet(trial.quiet)
     late = session.pieces(closed)
     if late:
         fail("nothing more after the answer to session/close", f"{late} pieces of the answer")
-    if not prompt.done():
+    if not turn.is_answered:
         fail("an answer to the prompt that was closed", "none")
 
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.check.checks.registry import check, observation
-from holdfast.check.outcomes import NotTested, Refused
+from holdfast.check.outcomes import CheckFailed, NotTested, Refused
 from holdfast.check.schemas import MessageReader
 from holdfast.check.trial import fail, initialize_params
 from holdfast.check.wire import members
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.check.settings import CheckSettings
     from holdfast.check.trial import Trial
-    from holdfast.check.wire import Json, Wire
+    from holdfast.check.wire import Frame, Json, Wire
 
 NOBODY_KNOWS = 65_000
 
@@ -188,25 +188,25 @@ def frames_valid(wires: Sequence[Wire], settings: CheckSettings, version: int) -
     """Read every frame by the official schema."""
     if settings.schemas is None:
         raise NotTested("the official schemas are not installed: pip install 'holdfast[check]'")
-    faults: list[str] = []
     for wire in wires:
         reader = MessageReader(settings.schemas, version, "agent")
-        for frame in wire.frames:
+        for at, frame in enumerate(wire.frames, 1):
             value: Json = frame.value
-            if faults or not isinstance(value, dict | list):  # what is no message at all is another matter
+            if not isinstance(value, dict | list):  # what is no message at all is another matter
                 continue
-            faults += reader.faults(cast("Json", value), sent_by="client" if frame.sent else "agent")
-    if faults:
-        fail("frames that are valid", faults[0])
+            faults = reader.faults(cast("Json", value), sent_by="client" if frame.sent else "agent")
+            if faults:
+                raise CheckFailed("frames that are valid", faults[0][:500], (wire, at))
 
 
 @observation("only-frames")
 def only_frames(wires: Sequence[Wire], _settings: CheckSettings, _version: int) -> None:
     """Look for lines that are no message."""
     for wire in wires:
-        for frame in wire.received():
-            if frame.value is None or not isinstance(frame.value, dict | list):
-                fail("JSON-RPC messages on stdout", frame.line[:200].decode(errors="replace"))
+        for at, frame in enumerate(wire.frames, 1):
+            if not frame.sent and not isinstance(frame.value, dict | list):
+                line = frame.line[:200].decode(errors="replace")
+                raise CheckFailed("JSON-RPC messages on stdout", line, (wire, at))
 
 
 @observation("answered-once")
@@ -215,7 +215,15 @@ def answered_once(wires: Sequence[Wire], _settings: CheckSettings, _version: int
     for wire in wires:
         for key, count in wire.answers.items():
             if count > 1 and key != "null":
-                fail("one answer to each request", f"{count} answers to the request with the id {key}")
+                last = max(at for at, frame in enumerate(wire.frames, 1) if not frame.sent and key in _answered(frame))
+                seen = f"{count} answers to the request with the id {key}"
+                raise CheckFailed("one answer to each request", seen, (wire, last))
+
+
+def _answered(frame: Frame) -> set[str]:
+    """Return the ids of the requests that a frame answers, as JSON."""
+    values: list[Json] = cast("list[Json]", frame.value) if isinstance(frame.value, list) else [frame.value]
+    return {json.dumps(message.get("id")) for message in map(members, values) if "method" not in message}
 
 
 @observation("named-first")
@@ -223,7 +231,7 @@ def named_first(wires: Sequence[Wire], _settings: CheckSettings, _version: int) 
     """Look for updates of sessions that no answer had named yet."""
     for wire in wires:
         named: set[str] = set()
-        for frame in wire.frames:
+        for at, frame in enumerate(wire.frames, 1):
             message = members(frame.value)
             holder = members(message.get("params") if "method" in message else message.get("result"))
             session_id = holder.get("sessionId")
@@ -231,5 +239,6 @@ def named_first(wires: Sequence[Wire], _settings: CheckSettings, _version: int) 
                 continue
             if not frame.sent and message.get("method") == "session/update" and session_id not in named:
                 kind = members(holder.get("update")).get("sessionUpdate")
-                fail("nothing about a session before the answer that names it", f"{kind} for {session_id}")
+                expected = "nothing about a session before the answer that names it"
+                raise CheckFailed(expected, f"{kind} for {session_id}", (wire, at))
             named.add(session_id)

@@ -16,6 +16,7 @@ from holdfast.engine.relay.follower import FollowedSession
 from holdfast.errors import HoldfastError, NeighbourLost, PositionLost, UsageError
 from holdfast.model import LOCAL, ClientInfo, Scope
 from holdfast.neighbours import PeerNeighbours, is_available
+from holdfast.store import Snapshot
 from holdfast.store.entries import read_entries
 from holdfast.view.blocks import Note
 from holdfast.view.live import LiveView
@@ -62,7 +63,7 @@ async def follow(store: SessionStore, *, session: str, limit: int, as_json: bool
 
 async def _show_past(store: SessionStore, info: SessionInfo, watcher: Watcher, limit: int) -> None:
     seen = await store.snapshot(info.id)
-    entries = [entry async for _, entry in read_entries(store, seen._replace(unsealed=None), last=limit)]
+    entries = [entry async for _, entry in read_entries(store, Snapshot(seen.record, None), last=limit)]
     watcher.print_blocks(LiveView().replay(entries))
 
 

@@ -98,14 +98,14 @@ class _Listing:
 
 
 async def states_of(store: SessionStore, sessions: Sequence[SessionInfo]) -> list[SessionState]:
-    """Look up what is known of sessions besides what a list has; of one that was deleted meanwhile, nothing."""
-    from holdfast.errors import SessionNotFound  # noqa: PLC0415
+    """Look up what is known of sessions besides what a list has; of one that was deleted or is damaged, nothing."""
+    from holdfast.errors import SessionNotFound, StoreDamaged  # noqa: PLC0415
     from holdfast.model import SessionState  # noqa: PLC0415
 
     async def state(info: SessionInfo) -> SessionState:
         try:
             return (await store.get(info.id)).state
-        except SessionNotFound:
+        except (SessionNotFound, StoreDamaged):
             return SessionState()
 
     return list(await asyncio.gather(*map(state, sessions)))

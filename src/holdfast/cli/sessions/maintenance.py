@@ -19,14 +19,20 @@ async def vacuum(store: SessionStore, *, as_json: bool) -> None:
     """Give back the space of what was deleted.
 
     Needs as much free space as the store takes, for a while; others wait when they want to write. Can be stopped
-    without harm. With --json: {"before": bytes, "after": bytes}.
+    without harm. PostgreSQL keeps the space for what is stored next, and nobody waits; VACUUM FULL gives it back to the
+    system. With --json: {"before": bytes, "after": bytes, "reusable": bytes}.
     """
     before = await store.size()
     with output.working(f"Putting {output.size(before.used)} in order"):
         await store.vacuum()
     after = await store.size()
+    reusable = 0 if after.shrinks else max(before.free - after.free, 0)
     if as_json:
-        output.say(output.json_text({"before": before.used, "after": after.used}))
+        output.say(output.json_text({"before": before.used, "after": after.used, "reusable": reusable}))
+    elif not after.shrinks:
+        output.say(
+            f"{output.size(after.used)} in the database; about {output.size(reusable)} of it was freed for reuse."
+        )
     else:
         output.say(f"{output.size(before.used)} before, {output.size(after.used)} now.")
 

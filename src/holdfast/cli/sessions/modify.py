@@ -82,10 +82,11 @@ async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title:
 async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:
     """Return the id of the entry that `at` means: its number, or its id."""
     from holdfast.errors import UsageError  # noqa: PLC0415
+    from holdfast.store import Snapshot  # noqa: PLC0415
     from holdfast.store.entries import read_entries  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
 
-    sealed = seen._replace(unsealed=None)
+    sealed = Snapshot(seen.record, None)
     before = None
     async for number, entry in read_entries(store, sealed):
         view = view_entry(entry)
