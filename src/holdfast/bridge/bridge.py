@@ -58,6 +58,9 @@ UNREAD_BYTES = 1 << 20
 RESUME_SECONDS = 60.0
 """So long a server may take to bring a session back."""
 
+LAST_SECONDS = 1.0
+"""So long an editor is told that there is no server, at whatever it asks, before we end."""
+
 ANSWER_SECONDS = 30.0
 """So long an answer of the editor's is kept, in case that the connection was cut under it."""
 
@@ -111,12 +114,22 @@ class Bridge:
     """Relays between an editor and a server."""
 
     def __init__(
-        self, editor: Transport, connect: Callable[[], Awaitable[Transport]], paths: PathMap | None = None
+        self,
+        editor: Transport,
+        connect: Callable[[], Awaitable[Transport]],
+        paths: PathMap | None = None,
+        *,
+        patience: float = START_SECONDS,
     ) -> None:
-        """Relay between the transport of an editor and what `connect` connects to, again and again."""
+        """Relay between the transport of an editor and what `connect` connects to, again and again.
+
+        A server that is out of reach when the editor begins is waited for during `patience` seconds.
+        """
         self._editor = editor
         self._connect = connect
         self._paths = paths
+        self._patience = patience
+        self._gone = ""  # why there is no server, once that is sure
         self._loop = asyncio.get_running_loop()
         self._server: Transport | None = None  # what the editor's messages go to, once it is where it was
         self._current: Transport | None = None  # what the server's messages come from
@@ -137,13 +150,16 @@ class Bridge:
         self._name = os.urandom(8).hex()
 
     async def run(self) -> None:
-        """Relay until the editor has closed its end; raise `ConnectionRefused` where the server wants none of us."""
+        """Relay until the editor has closed its end; raise `ConnectionLost` where no server wants us."""
         self._editor.open(_EditorEnd(self))
         try:
             await self._relay()
-        except ConnectionRefused as e:
+        except ConnectionLost as e:
+            shut = isinstance(e, ConnectionRefused) and e.status is not None
+            self._gone = f"The server does not let us in: {e}" if shut else str(e)
             for id_ in list(self._pending):
-                self._answer_for_the_server(id_, str(e) if e.untrusted else f"The server does not let us in: {e}")
+                self._answer_for_the_server(id_, self._gone)
+            await self._sleep(LAST_SECONDS)  # a client may ask again, as for another version of the protocol
             raise
         finally:
             if self._draining is not None:
@@ -152,16 +168,19 @@ class Bridge:
 
     async def _relay(self) -> None:
         pause = FIRST_PAUSE
-        give_up = self._loop.time() + START_SECONDS
+        why = ""
+        give_up = self._loop.time() + self._patience
         while not self._ended.is_set():
             try:
                 server = await self._connect()
             except ConnectionLost as e:
                 hopeless = isinstance(e, ConnectionRefused) and e.is_final
-                if hopeless or (self._process is None and self._loop.time() > give_up):
+                if hopeless or (self._process is None and self._loop.time() >= give_up):
                     raise
-                log.warning("%s; trying again in %.1f seconds", e, pause)
-                await self._sleep(pause)
+                told, why = why, str(e)
+                log.log(logging.INFO if why == told else logging.WARNING, "%s; trying again in %.1f s", e, pause)
+                left = give_up - self._loop.time() if self._process is None else pause
+                await self._sleep(min(pause, max(0, left)))
                 pause = min(LONGEST_PAUSE, 2 * pause)
                 continue
             if await self._serve(server):
@@ -224,6 +243,9 @@ class Bridge:
             self._take_request(message, message.method, message.id, line)
 
     def _take_request(self, message: Message, method: str, id_: Id, line: bytes) -> None:
+        if self._gone:
+            self._answer_for_the_server(id_, self._gone)
+            return
         params = params_of(message)
         if method == "initialize":
             line = request(id_, method, {**params, "_meta": {**meta_of(params), "holdfast/positions": True}})

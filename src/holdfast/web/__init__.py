@@ -21,6 +21,7 @@ GET /sessions/ID/find          the entries that have ``?q=`` in them
 GET /sessions/ID/files         files of its roots whose path has ``?q=`` in it (JSON)
 GET /sessions/ID/export        one file: ``?format=html|markdown|json``, without secrets unless ``?secrets=keep``
 POST /sessions                 a new session (JSON: agent, cwd) → its address
+POST /login                    log in to an agent (JSON: agent, method)
 POST /sessions/ID/ACTION       what a user does; `actions.py` lists them (JSON in, JSON out)
 WebSocket /live                which sessions run, wait or have changed, as it happens
 WebSocket /sessions/ID/live    a session as it happens
@@ -41,12 +42,12 @@ is behind them; so a feed that was cut goes on with nothing missing, and what co
 - ``{"type": "live", "entries": [[key, html], …], "removed": [key, …]}``: entries as they are now, whole; a new one
   comes last.
 - ``{"type": "state", "state", "title", "program", "waiting", "html": {id: html}}``: what the session does and where,
-  the prompts in line, and the parts of the page around the conversation that have changed, by their ids. The state
-  is ``idle``, ``running`` or ``requires_action``, and where no program has it open ``closed``, or ``interrupted``:
-  its last turn was broken off.
+  the prompts in line (the ids of their messages, and their texts), and the parts of the page around the conversation
+  that have changed, by their ids. The state is ``idle``, ``running`` or ``requires_action``, and where no program has
+  it open ``closed``, or ``interrupted``: its last turn was broken off.
 - ``{"type": "commands", "commands": [{"name", "description"}, …]}``
 - ``{"type": "question", "id", "html"}`` and ``{"type": "answered", "id"}``: a question that waits; and no more.
-- ``{"type": "notice", "text", "severity"}``: to be shown for a moment.
+- ``{"type": "notice", "text", "severity"}``: to be shown for a moment; ``login`` where the user has to log in first.
 - ``{"type": "reset"}``: too much has happened; load the end of the session anew.
 - ``{"type": "gone", "text"}``: the session was deleted, or cannot be shown.
 - ``{}``: a sign of life.

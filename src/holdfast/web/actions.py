@@ -4,7 +4,8 @@
 name         takes                                        answers
 ============ ============================================ ============================================================
 prompt       prompt: content blocks, request: a name      message: the id of the message, once it is in line
-cancel
+cancel                                                    withdrawn: the prompts that were in line
+withdraw     message: of a prompt in line                 withdrawn: that prompt, or nothing where it was too late
 answer       question, option | action and content        answered: whether it was the first
 option       option, value
 rename       title
@@ -16,10 +17,14 @@ fork         entry (all of it without one)                session, href
 resend       entry: my message, prompt, request           session, href: a fork that goes on with another prompt
 hand-over    agent
 seen
+logins                                                    login: the ways to log in to its agent
 share        seconds, secrets: whether to show them       path: of the link, shown this once, id, until, redacted
 shares                                                    links: those that lead to it
 unshare      link: its id
 ============ ============================================ ============================================================
+
+``POST /login`` takes an agent and one of its methods. What an agent refuses because the user has to log in is answered
+with ``login``: the agent, its title, and the ways to log in that it offers.
 
 A prompt of the same `request` is taken once, so that it can be sent again when it is not known whether it arrived.
 """
@@ -38,6 +43,7 @@ from holdfast.model import ElicitationAnswer, Scope, checked_cwd, forked, new_se
 from holdfast.sharing.pages import PREFIX as SHARED
 from holdfast.store import Claim
 from holdfast.web.history_pages import read_lines
+from holdfast.web.logins import login_refusal, wants_login, ways_to_log_in
 from holdfast.web.requests import PageError, json_answer, read_json
 
 if TYPE_CHECKING:
@@ -51,7 +57,7 @@ if TYPE_CHECKING:
     from holdfast.web.requests import Answer, PageRequest, Receive
 
 
-TALKING = frozenset({"prompt", "cancel", "answer", "option", "resend"})
+TALKING = frozenset({"prompt", "cancel", "withdraw", "answer", "option", "resend"})
 """What makes an agent work, or lets it."""
 
 
@@ -67,11 +73,13 @@ class Body(msgspec.Struct):
     value: str | bool = ""
     title: str = ""
     agent: str = ""
+    method: str = ""
     cwd: str = ""
     entry: str | None = None
     seconds: float = 0
     secrets: bool = False
     link: str = ""
+    message: str = ""
 
 
 class Actions:
@@ -82,6 +90,7 @@ class Actions:
         self._actions: dict[str, Callable[[SessionInfo, Body], Awaitable[object]]] = {
             "prompt": self._prompt,
             "cancel": self._cancel,
+            "withdraw": self._withdraw,
             "answer": self._answer,
             "option": self._option,
             "rename": self._rename,
@@ -93,6 +102,7 @@ class Actions:
             "resend": self._resend,
             "hand-over": self._hand_over,
             "seen": self._seen,
+            "logins": self._logins,
             "share": self._share,
             "shares": self._list_shares,
             "unshare": self._unshare,
@@ -107,7 +117,8 @@ class Actions:
         if name in TALKING:
             await _refusals(self._check_may_talk(info, request.access))
         body = await read_json(receive, request, Body)
-        return json_answer(await _refusals(action(info, body)) or {})
+        work = self._or_login(self._desk.agent_of(info), request.principal, action(info, body))
+        return json_answer(await _refusals(work) or {})
 
     async def create(self, request: PageRequest, receive: Receive) -> Answer:
         """Create a session with an agent, in a directory."""
@@ -115,8 +126,27 @@ class Actions:
         agent = self._desk.agents.known().get(body.agent)
         if agent is None:
             raise PageError(400, f"The page may not start an agent {body.agent[:80]!r}; see `holdfast web add --help`")
-        session = await _refusals(self._create(agent, request, body.cwd))
+        creating = self._or_login(agent, request.principal, self._create(agent, request, body.cwd))
+        session = await _refusals(creating)
         return json_answer({"session": session, "href": f"/sessions/{session}"})
+
+    async def log_in(self, request: PageRequest, receive: Receive) -> Answer:
+        """Log the principal in to an agent, by one of the ways it offers."""
+        body = await read_json(receive, request, Body)
+        agent = self._desk.agents.known().get(body.agent)
+        if agent is None:
+            raise PageError(400, f"The page may not start an agent {body.agent[:80]!r}; see `holdfast web add --help`")
+        await _refusals(agent.log_in(body.method, request.principal))
+        return json_answer({})
+
+    async def _or_login(self, agent: PageAgent | None, principal: str, work: Awaitable[Any]) -> Any:
+        """Do some work; where its agent wants a login first, refuse with the ways to log in."""
+        try:
+            return await work
+        except HoldfastError as e:
+            if agent is None or not wants_login(e):
+                raise
+            raise await login_refusal(agent, principal, e) from None
 
     async def _create(self, agent: PageAgent, request: PageRequest, cwd: str) -> str:
         request.access.check(checked_cwd(cwd), ())
@@ -128,9 +158,14 @@ class Actions:
         async with self._desk.watching(info) as watched:
             return {"message": await watched.prompt(body.prompt, body.request)}
 
-    async def _cancel(self, info: SessionInfo, _: Body) -> None:
+    async def _cancel(self, info: SessionInfo, _: Body) -> object:
+        """Stop the agent; what waited for it is given back."""
         async with self._desk.watching(info) as watched:
-            (await watched.open_to_talk()).cancel()
+            return {"withdrawn": await watched.line.withdraw(await watched.open_to_talk())}
+
+    async def _withdraw(self, info: SessionInfo, body: Body) -> object:
+        async with self._desk.watching(info) as watched:
+            return {"withdrawn": await watched.line.withdraw(await watched.open_to_talk(), body.message)}
 
     async def _answer(self, info: SessionInfo, body: Body) -> object:
         async with self._desk.watching(info) as watched:
@@ -178,6 +213,10 @@ class Actions:
 
     async def _seen(self, info: SessionInfo, _: Body) -> None:
         self._desk.marks.mark(info.principal, info)
+
+    async def _logins(self, info: SessionInfo, _: Body) -> object:
+        agent = self._desk.agent_of(info)
+        return {} if agent is None else await ways_to_log_in(agent, info.principal)
 
     async def _hand_over(self, info: SessionInfo, body: Body) -> None:
         known = {*self._desk.agents.known(), *await self._desk.library.agents(info.principal)}

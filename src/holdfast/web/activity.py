@@ -56,7 +56,9 @@ class Activity:
         addresses = {owner.address for owner in owners.values()} - self._own_addresses()
         answers = await asyncio.gather(*map(self._ask, addresses))
         said = {status.session: status.activity for statuses in answers for status in statuses}
-        found = {session: Doing(said.get(session, "idle"), *owner) for session, owner in owners.items()}
+        found = {
+            session: Doing(said.get(session, "idle"), owner.name, owner.address) for session, owner in owners.items()
+        }
         for session, activity in self._here():
             found[session] = Doing(activity, "this page", None)
         if found != self.doing:

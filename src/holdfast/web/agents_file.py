@@ -19,11 +19,12 @@ import logging
 import os
 import stat
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from holdfast.web.agents import PageAgent
 
 log: logging.Logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+"""An agent whose file could not be loaded is tried again after so long: its author may have mended it."""
 
 HEADING = "# Agents that `holdfast web` may start; see `holdfast web --help`.\n"
 
@@ -114,21 +118,48 @@ class AgentsOfFile:
         self._make = make
         self._made: dict[str, tuple[AgentEntry, PageAgent]] = {}
         self._replaced: list[PageAgent] = []
+        self._unusable = ""  # why the file cannot be used
+        self._failed: dict[str, tuple[float, str]] = {}  # agents that could not be made: when, and why
 
     def known(self) -> Mapping[str, PageAgent]:
         """Return the agents that may be started now; none where the file cannot be used, which is logged."""
         try:
             entries = self._file.entries()
         except UsageError as e:
-            log.warning("No agent can be started: %s", e)
+            if self._unusable != str(e):
+                log.warning("No agent can be started: %s", e)
+            self._unusable = str(e)
             return {}
-        for name, entry in entries.items():
-            made = self._made.get(name)
-            if made is None or made[0] != entry:
-                if made is not None:
-                    self._replaced.append(made[1])  # its sessions go on until the page ends
-                self._made[name] = (entry, self._make(name, entry))
-        return {name: self._made[name][1] for name in entries}
+        self._unusable = ""
+        found = {name: self._agent(name, entry) for name, entry in entries.items()}
+        return {name: agent for name, agent in found.items() if agent is not None}
+
+    def _agent(self, name: str, entry: AgentEntry) -> PageAgent | None:
+        """Return an agent as its entry says; None where it cannot be made, as one whose file is gone."""
+        made = self._made.get(name)
+        if made is not None and made[0] == entry:
+            return made[1]
+        now = time.monotonic()
+        if name in self._failed and now - self._failed[name][0] < RETRY_SECONDS:
+            return None
+        try:
+            agent = self._make(name, entry)
+        except Exception as e:  # noqa: BLE001  (it may be the author's own)
+            why = str(e) if isinstance(e, HoldfastError) else f"{type(e).__name__}: {e}"
+            if self._failed.get(name, (0, ""))[1] != why:
+                log.warning("The agent %s cannot be started: %s", name, why)
+            self._failed[name] = (now, why)
+            return None
+        if made is not None:
+            self._replaced.append(made[1])  # its sessions go on until the page ends
+        self._made[name] = (entry, agent)
+        self._failed.pop(name, None)
+        return agent
+
+    def trouble(self, name: str) -> str:
+        """Return why an agent of the file cannot be started, or none can."""
+        failed = self._failed.get(name)
+        return self._unusable or ("" if failed is None else failed[1])
 
     def visited_by(self, principal: str) -> None:
         """Do nothing: the file says what the agents are called."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
+from holdfast.html import draw_time
 from holdfast.sharing import SharedPages
 from holdfast.web import export_file, files_in_roots, finding, library_page, session_page
 from holdfast.web.actions import Actions
 from holdfast.web.articles import page_of_entries
 from holdfast.web.assets import all_assets, tree
 from holdfast.web.desk import Desk
-from holdfast.web.elements import element, join
+from holdfast.web.elements import Markup, element, join
 from holdfast.web.feeds import SessionFeed, serve_feed
 from holdfast.web.history_pages import PAGE_LINES, read_page
 from holdfast.web.layout import error_page, nothing_here
@@ -150,6 +152,8 @@ class WebPages:
         actions = Actions(await self.desk())
         if request.path == "/sessions":
             return await actions.create(request, receive)
+        if request.path == "/login":
+            return await actions.log_in(request, receive)
         found = _SESSION.fullmatch(request.path)
         if found is None or not found[2]:
             raise PageError(404, "There is nothing here")
@@ -185,7 +189,7 @@ class WebPages:
         shown = [info for info in page.sessions if info.id not in desk.deletions]
         listed = await asyncio.gather(*map(desk.listed, shown))
         if not listed and "cursor" not in request.query:
-            return element("li", _no_sessions(filters)), []
+            return element("li", _no_sessions(filters, can_start=bool(desk.agents.known()))), []
         rows = library_page.session_rows(listed, filters, page.cursor)
         return rows, list(dict.fromkeys(info.cwd for info in shown))
 
@@ -207,24 +211,24 @@ class WebPages:
         shown = await self._page(desk, record, request, at)
         desk.marks.mark(info.principal, info)
         agents = {*desk.agents.known(), *await desk.library.agents(info.principal)} - {info.agent, ""}
-        usage = record.state.latest.get("usage_update")
-        return html_answer(
-            session_page.session_page(
-                info,
-                shown,
-                record.lines,
-                usage=usage,
-                can_talk=desk.agent_of(info) is not None,
-                others=sorted(agents),
-                at=at,
-            )
+        draw = partial(
+            session_page.session_page,
+            info,
+            shown,
+            record.lines,
+            state=record.state,
+            can_talk=desk.agent_of(info) is not None,
+            trouble=desk.agents.trouble(info.agent),
+            others=sorted(agents),
+            at=at,
         )
+        return html_answer(await asyncio.to_thread(draw))  # long changes take long, and others must not wait (P7)
 
     async def _entries(self, info: SessionInfo, request: PageRequest) -> Answer:
         desk = await self.desk()
         record = await desk.library.get(info.id)
         shown = await self._page(desk, record, request, request.number("around"))
-        answer = html_answer(page_of_entries(shown))
+        answer = html_answer(await asyncio.to_thread(page_of_entries, shown))
         return answer._replace(headers=(("x-lines", str(record.lines)),))
 
     async def _page(self, desk: Desk, record: Record, request: PageRequest, around: int | None) -> HistoryPage:
@@ -294,25 +298,22 @@ def _asset(version: str, name: str) -> Answer:
 def _refusal(request: PageRequest, error: PageError) -> Answer:
     if request.method in ("GET", "HEAD") and request.headers.get("sec-fetch-dest", "document") == "document":
         return html_answer(error_page(error.status, error.message), error.status)
-    return json_answer({"error": error.message}, error.status)
+    return json_answer({"error": error.message, **error.more}, error.status)
 
 
-def _no_sessions(filters: Filters) -> Any:
+def _no_sessions(filters: Filters, *, can_start: bool) -> Any:
     if filters.query:
         return nothing_here("No session is like that.", element("p", element("a", "Show all sessions", href="/")))
-    return nothing_here(
-        "There are no sessions yet.",
-        element(
-            "p",
-            "Talk to an agent in the terminal with ",
-            element("code", "holdfast chat demo"),
-            ", or put ",
-            element("code", "holdfast run"),
-            " or ",
-            element("code", "holdfast wrap"),
-            " into the settings of your editor.",
-        ),
-    )
+    ways = [
+        ("in the terminal", "holdfast chat demo"),
+        ("in your editor", "holdfast setup"),
+        ("for an agent you have", "holdfast wrap -- AGENT"),
+    ]
+    if not can_start:
+        ways.append(("to talk from this page", "holdfast web add -- AGENT"))
+    listed = [element("li", element("span", where), " ", element("code", command)) for where, command in ways]
+    first = "Begin one with “New session”, or elsewhere:" if can_start else "Begin one:"
+    return nothing_here("There are no sessions yet.", element("p", first), element("ul", *listed, class_="ways"))
 
 
 def _places(found: list[finding.Place], otherwise: str) -> Answer:
@@ -324,6 +325,7 @@ def _places(found: list[finding.Place], otherwise: str) -> Answer:
             element(
                 "a",
                 library_page.marked(place.text, place.marks) if place.text else "(no text)",
+                Markup(draw_time(place.at)),
                 href=f"?at={place.line}#l{place.line}",
                 data_line=place.line,
             ),

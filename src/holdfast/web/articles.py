@@ -5,20 +5,22 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from holdfast.html import draw_entry
+from holdfast.html import MAX_MARKDOWN, draw_entry
 from holdfast.view.entries import view_entry
+from holdfast.view.times import with_times
 from holdfast.web.elements import Markup, element, join
 from holdfast.web.layout import button
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.view.entries import EntryView
     from holdfast.web.history_pages import HistoryPage, PlacedEntry
 
 
-def frame(placed: PlacedEntry) -> Markup:
-    """Return an entry in its frame."""
-    view = view_entry(placed.entry)
+def frame(placed: PlacedEntry, view: EntryView | None = None) -> Markup:
+    """Return an entry in its frame; `view` is how it is shown, where more is known of it than it says itself."""
+    view = view or view_entry(placed.entry)
     line = placed.line
     drawn = Markup(draw_entry(view, _anchor(placed)))
     menu = button("Actions for this entry", "menu", class_="entry-menu", data_entry_menu=True) if view.key else None
@@ -32,8 +34,14 @@ def frame(placed: PlacedEntry) -> Markup:
         data_line=line,
         data_provisional=placed.is_provisional,
         data_fork=view.key or None,
-        data_source=placed.entry.text() if view.role == "user" else None,  # to be changed, as it was written
+        data_source=_source(placed) if view.role == "user" else None,
     )
+
+
+def _source(placed: PlacedEntry) -> str | None:
+    """Return a message as it was written, to be changed; None for a very long one, which is shown just so."""
+    text = placed.entry.text()
+    return text if len(text) <= MAX_MARKDOWN else None
 
 
 def _anchor(placed: PlacedEntry) -> str:
@@ -45,7 +53,8 @@ def _anchor(placed: PlacedEntry) -> str:
 
 def frames(placed: Iterable[PlacedEntry]) -> Markup:
     """Return entries, one behind the other."""
-    return join(*map(frame, placed))
+    listed = list(placed)
+    return join(*map(frame, listed, with_times(view_entry(each.entry) for each in listed)))
 
 
 def page_of_entries(page: HistoryPage) -> Markup:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -21,6 +22,8 @@ TYPES = {
     "svg": "image/svg+xml",
     "webmanifest": "application/manifest+json",
 }
+
+_IMPORT = re.compile(rb'^import .* from "\./([a-z-]+\.js)";$', re.MULTILINE)
 
 
 class Asset(NamedTuple):
@@ -57,3 +60,13 @@ def tree() -> str:
 def address(name: str) -> str:
     """Return where a file of the page is found."""
     return f"/assets/{tree()}/{name}"
+
+
+@cache
+def imports_of(script: str) -> tuple[str, ...]:
+    """Return the modules that a script needs, and those that these need: a browser asks for all of them at once."""
+    found: list[str] = [script]
+    for name in found:  # which grows meanwhile
+        imported = (each.decode() for each in _IMPORT.findall(all_assets()[name].body))
+        found += (each for each in imported if each not in found)
+    return tuple(found[1:])

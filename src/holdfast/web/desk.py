@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from holdfast.errors import AuthRequired, SessionNotFound
+from holdfast.errors import AuthRequired, SessionNotFound, StoreDamaged
 from holdfast.model import Scope, new_session_id
 from holdfast.web.activity import Activity
 from holdfast.web.deletions import Deletions
@@ -64,8 +64,11 @@ class Desk:
         return info
 
     async def listed(self, info: SessionInfo) -> Listed:
-        """Return a session as the library lists it."""
-        usage = (await self.library.get(info.id)).state.latest.get("usage_update")
+        """Return a session as the library lists it; of one that is damaged, what a list has."""
+        try:
+            usage = (await self.library.get(info.id)).state.latest.get("usage_update")
+        except StoreDamaged:
+            usage = None
         return Listed(info, usage, self.activity.doing.get(info.id), self.marks.is_unread(info.principal, info))
 
     async def newest(self, principal: str, limit: int) -> list[Listed]:
@@ -84,9 +87,9 @@ class Desk:
 
     async def create(self, agent: PageAgent, principal: str, cwd: str) -> str:
         """Create a session; return its id."""
-        description = await agent.describe(principal)
-        if description.auth_required and not (description.logged_in is not None and await description.logged_in()):
-            raise AuthRequired(f"{agent.name} wants you to log in first: run `holdfast chat` with it in a terminal")
+        if await agent.needs_login(principal):
+            raise AuthRequired("Log in first")
+        await agent.describe(principal)
         engine = await agent.host.engine()
         session = await engine.create(cwd, session_id=new_session_id(), scope=Scope(principal, agent.name))
         return session.id
@@ -134,6 +137,8 @@ class Desk:
             await engine.delete(session, scope=Scope(info.principal, info.agent or None))
         else:
             await self.library.delete(session)
+        if (watched := self._watched.get(session)) is not None:
+            watched.look_again()
 
     async def close(self) -> None:
         """Leave all sessions; delete what was about to be deleted."""

@@ -135,7 +135,8 @@ class SessionFeed:
         while self._lines < lines:
             end = min(lines, self._lines + CHUNK_LINES)
             page = await read_page(self._library, self._watched.session_id, self._lines, end)
-            messages.append({"type": "entries", "html": frames(page.entries), "lines": end})
+            html = await asyncio.to_thread(frames, page.entries)  # long changes take long (P7)
+            messages.append({"type": "entries", "html": html, "lines": end})
             self._lines = end
         return messages
 
@@ -161,7 +162,7 @@ class SessionFeed:
             "state": watched.state,
             "title": watched.title,
             "program": watched.program,
-            "waiting": watched.waiting(),
+            "waiting": watched.line.texts(),
         }
         messages: list[dict[str, Any]] = []
         if changed or self._said.get("state") != state:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import msgspec
 
 from holdfast.format import event_in
-from holdfast.model import is_object
+from holdfast.model import is_object, made_at
 from holdfast.model.kinds import OPAQUE, RULES
 from holdfast.view.safe_text import safe_line
 
@@ -40,6 +40,8 @@ class Place(NamedTuple):
     who: str
     text: str
     marks: tuple[tuple[int, int], ...] = ()
+    at: int | None = None
+    """When it began, where that is known."""
 
 
 async def prompts_of(library: Library, record: Record) -> list[Place]:
@@ -51,7 +53,8 @@ async def prompts_of(library: Library, record: Record) -> list[Place]:
             event = event_in(line)
             if RULES.get(event.kind, OPAQUE).entity == "user_message" and event.key != last:
                 last = event.key
-                found.append(Place(number, "user", safe_line(_text_of(event)[: 4 * EXCERPT])[:EXCERPT]))
+                text = safe_line(_text_of(event)[: 4 * EXCERPT])[:EXCERPT]
+                found.append(Place(number, "user", text, at=made_at(event.key)))
     return list(found)
 
 
@@ -67,7 +70,9 @@ async def find_words(library: Library, record: Record, words: str) -> list[Place
         text = safe_line(_text_of(event))
         if (hit := wanted.search(text)) is not None:
             begin = max(0, hit.start() - EXCERPT // 3)
-            cut = text[begin : begin + EXCERPT]
+            if begin:  # not within a word, unless it is a very long one
+                begin = text.rfind(" ", max(0, begin - 20), begin) + 1 or begin
+            cut = ("…" if begin else "") + text[begin : begin + EXCERPT] + ("…" if len(text) > begin + EXCERPT else "")
             marks = tuple(match.span() for match in wanted.finditer(cut))
             found.append(Place(number, RULES.get(event.kind, OPAQUE).entity, cut, marks))
             if len(found) == MOST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from holdfast.web.assets import address
+from holdfast.web.assets import address, imports_of
 from holdfast.web.elements import Markup, document, element, join
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def page(title: str, *body: Child, script: str, kind: str, bar: Markup) -> Marku
         element("link", rel="icon", href=address("icon.svg"), type="image/svg+xml"),
         element("link", rel="stylesheet", href=address("entries.css")),
         element("link", rel="stylesheet", href=address("page.css")),
+        element("script", src=address("early.js")),
+        *(element("link", rel="modulepreload", href=address(name)) for name in imports_of(script)),
         element("script", type="module", src=address(script)),
     )
     skip = element("a", "Skip to the content", class_="skip", href="#main")

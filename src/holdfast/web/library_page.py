@@ -129,7 +129,8 @@ def _filters(filters: Filters, agents: Sequence[str], directories: Collection[st
     return element(
         "form",
         element("nav", *states, class_="tabs", aria_label="Which sessions"),
-        element("select", *options, name="agent", aria_label="Agent"),
+        # (Without "off" a browser that goes back would show what was chosen last, and not what is listed.)
+        element("select", *options, name="agent", aria_label="Agent", autocomplete="off"),
         element(
             "input",
             type="search",
@@ -201,8 +202,11 @@ def session_rows(listed: Sequence[Listed], filters: Filters, cursor: str | None)
     """Return rows of the list; the last says where the next ones are."""
     rows = [session_row(one) for one in listed]
     if cursor is not None:
-        more = f"/rows?{urlencode({**filters.query, 'cursor': cursor})}"
-        rows.append(element("li", element("a", "More sessions", href=more), class_="more", data_more=more))
+        query = urlencode({**filters.query, "cursor": cursor})
+        link = element(
+            "a", "More sessions", href=f"/?{query}"
+        )  # a page of its own, until the script adds the rows here
+        rows.append(element("li", link, class_="more", data_more=f"/rows?{query}"))
     return join(*rows)
 
 
@@ -214,7 +218,7 @@ def session_row(listed: Listed) -> Markup:
     facts = [
         element("span", info.agent or "no agent", class_="agent"),
         element("span", short_path(info.cwd), class_="cwd", title=info.cwd),
-        element("span", plural(info.messages, "message"), class_="count"),
+        element("span", plural(info.messages, "message"), class_="count") if info.messages else None,
         *(element("span", said, class_="usage") for said in usage_parts(listed.usage)[-1:]),
     ]
     return element(
@@ -259,15 +263,15 @@ async def search_rows(library: Library, scope: Scope, filters: Filters, words: s
     hits = await library.search(words, scope, cwd=filters.cwd, limit=HITS)
     if not hits:
         return element("li", nothing_here(f"Nothing has “{words[:80]}” in it."))
-    return join(*map(_hit, hits))
+    before = [None, *(hit.session.id for hit in hits)]
+    return join(*(_hit(hit, words, again=hit.session.id == last) for hit, last in zip(hits, before, strict=False)))
 
 
-def _hit(hit: Hit) -> Markup:
+def _hit(hit: Hit, words: str, *, again: bool) -> Markup:
+    """Return a place that was found; where it is in the same session `again`, a style sheet need not say which."""
     info = hit.session
     where = {"user_message": "You", "agent_message": "Agent", "tool_call_update": "Tool"}.get(hit.kind, "Title")
-    address = (
-        f"/sessions/{info.id}?{urlencode({'key': f'{hit.kind}/{hit.key}'})}" if hit.key else f"/sessions/{info.id}"
-    )
+    query = f"?{urlencode({'key': f'{hit.kind}/{hit.key}', 'words': words})}" if hit.key else ""
     return element(
         "li",
         element(
@@ -281,10 +285,11 @@ def _hit(hit: Hit) -> Markup:
                 element("span", short_path(info.cwd), class_="cwd"),
                 class_="facts",
             ),
-            href=address,
+            href=f"/sessions/{info.id}{query}",
             class_="row hit",
         ),
         data_id=info.id,
+        class_="again" if again else None,
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.web.security import HEADERS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 
     from holdfast.server.access import Access
 
@@ -32,10 +32,12 @@ WORTH_PACKING = 1_400
 class PageError(Exception):
     """Ends a request with a status; the message is for the person at the page."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, more: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.more: Mapping[str, object] = more or {}
+        """Further members of the answer, for the page's scripts."""
 
 
 class PageRequest(NamedTuple):

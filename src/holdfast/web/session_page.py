@@ -15,13 +15,8 @@ from holdfast.web.library_page import UNTITLED, short_path
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.model import SessionInfo, Update
+    from holdfast.model import SessionInfo, SessionState, Update
     from holdfast.web.history_pages import HistoryPage
-
-HOW_TO_TALK = (
-    "You can only read this session: the page may not start its agent. To let it, run "
-    "“holdfast web add {name} -- COMMAND” with the command that starts {name}, and load the page again."
-)
 
 
 def session_page(
@@ -29,16 +24,18 @@ def session_page(
     shown: HistoryPage,
     lines: int,
     *,
-    usage: object,
+    state: SessionState,
     can_talk: bool,
     others: Sequence[str],
+    trouble: str = "",
     at: int | None = None,
 ) -> Markup:
     """Return the page of a session with a page of its entries; `lines` is how long its history is.
 
-    `others` are the agents that it could be handed to; `at` is the line that is looked for.
+    `others` are the agents that it could be handed to; `trouble` is why its agent cannot be started, though it may be;
+    `at` is the line that is looked for.
     """
-    title = safe_line(info.title or "") or UNTITLED
+    title = safe_line(info.title or "") or (UNTITLED if lines else "New session")
     conversation = element(
         "div",
         _more("older", wanted=shown.first > 0),
@@ -55,8 +52,9 @@ def session_page(
         "main",
         element(
             "div",
-            _about(info, usage),
+            _about(info, state),
             conversation,
+            _first_words(info) if can_talk else None,
             element("div", id="questions", aria_live="assertive"),
             class_="column",
         ),
@@ -66,7 +64,7 @@ def session_page(
         "hf-session",
         main,
         _index(),
-        element("footer", _jump(), _composer(info) if can_talk else _read_only(info), class_="talk"),
+        element("footer", _jump(), _composer(info) if can_talk else _read_only(info, trouble), class_="talk"),
         data_id=info.id,
         data_lines=lines,
         data_first=shown.first,
@@ -108,9 +106,14 @@ def _bar(title: str) -> Markup:
     return element(
         "header",
         back,
-        element("h1", title, id="title"),
-        element("span", id="state", class_="state", role="status"),
+        element(
+            "div",
+            element("h1", title, id="title"),
+            element("span", id="state", class_="state", role="status"),
+            class_="heading",
+        ),
         find,
+        button("Find in session", "search", id="open-find", class_="narrow", aria_keyshortcuts="/"),
         button("Previous prompt", "up", id="previous-prompt", aria_keyshortcuts="k"),
         button("Next prompt", "next", id="next-prompt", aria_keyshortcuts="j"),
         button("Index of prompts", "list", id="open-index", aria_expanded="false", aria_controls="index"),
@@ -120,13 +123,17 @@ def _bar(title: str) -> Markup:
     )
 
 
-def _about(info: SessionInfo, usage: object) -> Markup:
+def _about(info: SessionInfo, state: SessionState) -> Markup:
+    """Return what is known of a session, as the exported file says it too."""
+    model = state.options.get("model")
     return element(
         "p",
         element("span", info.agent or "no agent", class_="agent"),
+        element("span", model, class_="model", title="Model") if isinstance(model, str) else None,
         element("span", short_path(info.cwd), class_="cwd", title=info.cwd),
-        time_of(info.created_at),
-        element("span", usage_line(usage), id="usage"),
+        element("span", "began ", time_of(info.created_at)),
+        element("span", "last active ", time_of(info.updated_at)),
+        element("span", usage_line(state.latest.get("usage_update")), id="usage"),
         class_="facts about",
     )
 
@@ -149,14 +156,44 @@ def _index() -> Markup:
     )
 
 
+def _first_words(info: SessionInfo) -> Markup:
+    """Return what stands in a session in which nothing was said yet."""
+    return element(
+        "div",
+        element("p", element("strong", f"What should {info.agent or 'the agent'} do?")),
+        element("p", "It works in ", element("code", short_path(info.cwd)), "."),
+        element(
+            "p",
+            *(element("span", element("kbd", key), f" {what}") for key, what in _HOW_TO_WRITE),
+            class_="facts",
+        ),
+        class_="empty",
+    )
+
+
+_HOW_TO_WRITE = (
+    ("Enter", "sends"),
+    ("Shift Enter", "begins a new line"),
+    ("/", "lists commands"),
+    ("@", "names files"),
+)
+
+
 def _jump() -> Markup:
     return element(
         "button", icon("down"), element("span", "Latest"), type="button", id="latest", class_="latest", hidden=True
     )
 
 
-def _read_only(info: SessionInfo) -> Markup:
-    return element("p", HOW_TO_TALK.format(name=info.agent or "it"), class_="read-only about")
+def _read_only(info: SessionInfo, trouble: str) -> Markup:
+    """Return why nobody can write here, and what to do about it."""
+    name = info.agent or "it"
+    why = join("The page may not start its agent. To let it, run ",
+               element("code", f"holdfast web add {name} -- COMMAND"),
+               f" with the command that starts {name}, and load the page again.")  # fmt: skip
+    if trouble:
+        why = join(f"{info.agent or 'Its agent'} cannot be started. {trouble}")
+    return element("p", element("strong", "You can only read this session."), " ", why, class_="read-only about")
 
 
 def _composer(info: SessionInfo) -> Markup:

@@ -11,24 +11,27 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.errors import HoldfastError, MethodNotFound, SessionNotFound
-from holdfast.model import Permission, checked_prompt, is_object, new_id
+from holdfast.errors import AuthRequired, HoldfastError, MethodNotFound, SessionNotFound
+from holdfast.model import Permission, checked_prompt, new_id
 from holdfast.model.kinds import OPAQUE, RULES, Fold
 from holdfast.server.repeats import REQUEST
 from holdfast.web.agents import PAGE_CLIENT
 from holdfast.web.history_pages import PAGE_LINES, PlacedEntry, Placing, ended_snapshot, live_events, read_lines
+from holdfast.web.logins import wants_login
+from holdfast.web.prompts_in_line import PromptsInLine
 from holdfast.web.session_opening import SessionOpening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
-    from holdfast.engine import OpenAttachment, OpenSession, OpenTurn
+    from holdfast.engine import OpenAttachment, OpenSession
     from holdfast.model import Answer, ClientInfo, Entry, Event, Question, SessionInfo, Update
     from holdfast.neighbours import NodeSecret
     from holdfast.store import SessionStore
     from holdfast.web.activity import Activity
     from holdfast.web.agents import PageAgent
     from holdfast.web.listening import Listener
+    from holdfast.web.prompts_in_line import Waiting
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -39,7 +42,7 @@ LINGER_SECONDS = 20.0
 """So long after its last tab is gone a session is still followed: a page that is loaded anew finds all as it was."""
 
 RETRY_SECONDS = 15.0
-"""A program that has the session open and does not answer is asked again after so long."""
+"""After so long a session that no program has open is looked up again, and one that does not answer is asked again."""
 
 MOST_ENTRIES = 5_000
 """With more entries in memory than this, those that are stored for good are forgotten."""
@@ -108,7 +111,7 @@ class WatchedSession:
         self._stirred = asyncio.Event()  # that, or a turn has ended
         self._opened = asyncio.Event()  # it is open for talking
         self._refusal: HoldfastError | None = None
-        self._waiting: dict[str, str] = {}  # prompts that are in line, by the ids of their messages
+        self.line: PromptsInLine = PromptsInLine(self._touch)
         self._happened = 0  # counts what was shown
         self._tasks: set[asyncio.Task[Any]] = set()
         self._running: asyncio.Task[None] | None = None
@@ -183,36 +186,26 @@ class WatchedSession:
         session = await self.open_to_talk()
         agent = self._agent()
         assert agent is not None
+        if await agent.needs_login(self.principal):
+            raise AuthRequired("Log in first")
         description = await agent.describe(self.principal)
         checked_prompt(content, description.accepts)
         repeats = agent.host.repeats
-        meta = None if name is None else {REQUEST: name}
-        key = repeats.key(self.principal, session.id, meta)
+        key = None if name is None else repeats.key(self.principal, session.id, {REQUEST: name})
         turn = None if key is None else repeats.get(key)
         if turn is None:
             turn = session.prompt(content, self, None)
             if key is not None:
                 repeats.put(key, turn)
-            self._waiting[turn.message_id] = _text_in(content)
-            self.start(self._see_to(turn))
-            self._touch()
+            self.start(self._see_to(self.line.add(turn, content)))
         return turn.message_id
 
-    async def _see_to(self, turn: OpenTurn) -> None:
-        """Note when a prompt has been taken, and tell the tabs where it was refused."""
-        end = turn.wait_for_end()
-        try:
-            await asyncio.wait({turn.accepted, end}, return_when=asyncio.FIRST_COMPLETED)
-            if turn.refusal is not None and not (turn.accepted.done() and not turn.accepted.cancelled()):
-                self.notify_listeners("error", f"The agent did not take the prompt: {turn.refusal.message}")
-        finally:
-            end.cancel()
-            self._waiting.pop(turn.message_id, None)
-            self._touch()
-
-    def waiting(self) -> list[str]:
-        """Return what the prompts say that wait until the agent has time for them."""
-        return list(self._waiting.values())
+    async def _see_to(self, waiting: Waiting) -> None:
+        """Tell the tabs where a prompt was refused."""
+        refusal = await self.line.wait_for(waiting)
+        if refusal is not None:
+            severity = "login" if wants_login(refusal) else "error"
+            self.notify_listeners(severity, f"The agent did not take the prompt: {refusal.message}")
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start something that ends with the watching."""
@@ -251,8 +244,11 @@ class WatchedSession:
             self._touch()
             self._activity.unwatch()
 
+    def look_again(self) -> None:
+        """Look anew where the session is, and whether it still is."""
+        self._turn()
+
     def _turn(self) -> None:
-        """Look anew where the session is."""
         self._turned.set()
         self._stirred.set()
 
@@ -358,8 +354,8 @@ class WatchedSession:
             finally:
                 for wait in waits:
                     wait.cancel()
-            if not done and doing is not None:
-                return  # whoever has it open did not answer; perhaps now
+            if not done:
+                return  # whoever has it open may answer now, or it was deleted meanwhile
 
     def _detach(self) -> None:
         attachment, self._attachment, self.session = self._attachment, None, None
@@ -463,11 +459,6 @@ class WatchedSession:
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Take no notice of what the page does not know."""
-
-
-def _text_in(content: Sequence[Update]) -> str:
-    texts = (block.get("text") for block in content if is_object(block))
-    return " ".join(text for text in texts if isinstance(text, str))
 
 
 async def _wait_for(event: asyncio.Event) -> None:

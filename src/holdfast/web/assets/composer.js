@@ -1,12 +1,15 @@
 // @ts-check
 // The composer: what one writes, what one attaches, and what became of it.
 import { byId, make } from "./fragments.js";
+import { offerLogin } from "./login.js";
 import { say, sayError } from "./messages.js";
 import { getJson, newName, post, Unreachable } from "./server.js";
 import { Suggestions } from "./suggestions.js";
 
 /** @typedef {import("./entries.js").Entries} Entries */
 /** @typedef {{ type: string, [member: string]: unknown }} Block */
+/** @typedef {{ block: Block, chip: HTMLElement }} Picture */
+/** @typedef {{ text: string, name: string, pictures: Picture[] }} Pending */
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const MOST_BYTES = 8 << 20;
@@ -22,19 +25,20 @@ export class Composer {
     this.attached = byId("attached");
     /** @type {{ name: string, description?: string }[]} */
     this.commands = [];
-    /** @type {{ block: Block, chip: HTMLElement }[]} */
+    /** @type {Picture[]} */
     this.pictures = [];
     /** @type {Map<string, string>} files that were chosen, by how they are named in the text */
     this.files = new Map();
     this.editing = "";
-    this.pending = /** @type {{ text: string, name: string } | null} */ (null);
+    this.next = "";
+    this.pending = /** @type {Pending | null} */ (null);
     this.history = /** @type {string[]} */ (JSON.parse(localStorage.getItem("prompts") ?? "[]"));
     this.at = this.history.length;
     this.suggestions = new Suggestions(this.field, (kind, words) => this.suggest(kind, words), (kind, chosen) => {
       if (kind === "@") this.files.set(chosen.name, chosen.uri ?? "");
     });
     this.listen();
-    this.field.value = sessionStorage.getItem(`draft-${id}`) ?? "";
+    this.field.value = (sessionStorage.getItem(`draft-${id}`) ?? "") + this.field.value; // which was written before we were here
     this.grow();
   }
 
@@ -50,7 +54,7 @@ export class Composer {
     });
     this.field.addEventListener("paste", (event) => this.take(event.clipboardData?.files, event));
     for (const kind of ["dragover", "drop"]) {
-      this.form.addEventListener(kind, (event) => {
+      document.addEventListener(kind, (event) => { // wherever it is dropped: the browser must not leave the page for it
         const files = /** @type {DragEvent} */ (event).dataTransfer;
         if (!files?.types.includes("Files")) return;
         event.preventDefault();
@@ -58,8 +62,12 @@ export class Composer {
         if (kind === "drop") this.take(files.files);
       });
     }
-    this.form.addEventListener("dragleave", () => this.form.classList.remove("dropping"));
-    byId("pictures").addEventListener("change", (event) => this.take(/** @type {HTMLInputElement} */ (event.target).files));
+    document.addEventListener("dragleave", () => this.form.classList.remove("dropping"));
+    const chooser = /** @type {HTMLInputElement} */ (byId("pictures"));
+    chooser.addEventListener("change", () => {
+      this.take(Array.from(chooser.files ?? []));
+      chooser.value = ""; // so that the same picture can be chosen again
+    });
     byId("stop").addEventListener("click", () => this.stop());
     byId("options").addEventListener("change", (event) => this.setOption(event));
   }
@@ -108,28 +116,30 @@ export class Composer {
 
   // Pictures
 
-  /** @param {FileList | null | undefined} files @param {Event} [event] */
+  /** @param {FileList | File[] | null | undefined} files @param {Event} [event] */
   async take(files, event) {
     for (const file of Array.from(files ?? [])) {
-      if (!PICTURES.includes(file.type)) continue;
       event?.preventDefault();
+      if (!PICTURES.includes(file.type)) {
+        say(`${file.name} is no picture that can be sent: PNG, JPEG, GIF or WebP. Name other files with @.`, { severity: "error" });
+        continue;
+      }
       if (file.size > MOST_BYTES) say(`${file.name} is too large; at most ${MOST_BYTES >> 20} MB.`, { severity: "error" });
-      else await this.attach(file);
+      else this.attach({ type: "image", mimeType: file.type, data: await asBase64(file) }, file.name);
     }
   }
 
-  /** @param {File} file */
-  async attach(file) {
-    const data = await asBase64(file);
-    const picture = make("img", { alt: file.name, src: `data:${file.type};base64,${data}` });
-    const remove = make("button", { type: "button", "aria-label": `Remove ${file.name}` }, "×");
+  /** @param {Block} block @param {string} name */
+  attach(block, name) {
+    const picture = make("img", { alt: name, src: `data:${block.mimeType};base64,${block.data}` });
+    const remove = make("button", { type: "button", "aria-label": `Remove ${name}` }, "×");
     const chip = make("span", { class: "chip" }, picture, remove);
-    const one = { block: { type: "image", mimeType: file.type, data }, chip };
+    const one = { block, chip };
     remove.addEventListener("click", () => {
       this.pictures = this.pictures.filter((other) => other !== one);
       chip.remove();
     });
-    this.pictures.push(one);
+    this.pictures = [...this.pictures, one];
     this.attached.append(chip);
   }
 
@@ -156,11 +166,12 @@ export class Composer {
 
   async send() {
     const prompt = this.blocks();
-    if (!prompt.length || this.pending) return;
     const text = this.field.value.trim();
+    if (this.pending && text !== this.pending.text) this.next = text;
+    if (!prompt.length || this.pending) return;
     const name = newName();
     this.error.textContent = "";
-    this.pending = { text, name };
+    this.pending = { text, name, pictures: this.pictures };
     this.form.classList.add("sending");
     this.entries.follows = true;
     try {
@@ -169,13 +180,24 @@ export class Composer {
         if (!this.entries.atTail) await this.entries.show(null);
         await this.post(prompt, name);
       }
-      this.done(text);
+      if (this.pending?.name === name) this.done(this.pending); // else it was seen in the conversation, and something else is written now
     } catch (problem) {
-      this.error.textContent = problem instanceof Error ? problem.message : String(problem);
+      this.next = "";
+      const isLost = this.pending?.name === name;
+      if (isLost && !offerLogin(problem, () => this.send())) this.error.textContent = problem instanceof Error ? problem.message : String(problem);
     } finally {
-      this.pending = null;
-      this.form.classList.remove("sending");
+      if (this.pending?.name === name) this.pending = null;
+      this.form.classList.toggle("sending", this.pending !== null);
     }
+    this.sendNext();
+  }
+
+  /** Send what the user wanted to send while it was not known what became of the prompt before, unless they write on. */
+  sendNext() {
+    if (this.pending || !this.next) return;
+    const isWhole = this.field.value.trim() === this.next;
+    this.next = "";
+    if (isWhole) this.send();
   }
 
   /**
@@ -200,34 +222,63 @@ export class Composer {
       const frame = this.entries.byKey.get(key);
       const said = key.startsWith("user_message/") && frame?.dataset.source?.trim();
       if (said && said === this.pending.text) {
-        this.done(this.pending.text);
+        this.done(this.pending);
         this.pending = null;
+        this.sendNext();
         return;
       }
     }
   }
 
-  /** @param {string} text */
-  done(text) {
+  /** Clear what was sent; what is written and attached since stays. @param {Pending} sent */
+  done({ text, pictures }) {
     if (text) this.remember(text);
     if (this.field.value.trim() === text) this.field.value = "";
-    sessionStorage.removeItem(`draft-${this.id}`);
-    this.pictures = [];
-    this.files.clear();
-    this.attached.replaceChildren();
+    for (const { chip } of pictures) chip.remove();
+    this.pictures = this.pictures.filter((picture) => !pictures.includes(picture));
+    for (const name of this.files.keys()) if (!this.field.value.includes(`@${name}`)) this.files.delete(name);
+    if (this.field.value) sessionStorage.setItem(`draft-${this.id}`, this.field.value);
+    else sessionStorage.removeItem(`draft-${this.id}`);
     this.grow();
   }
 
+  /** Stop the agent; what waited for it comes back to be sent or thrown away. */
   stop() {
-    post(`/sessions/${this.id}/cancel`).catch(sayError);
+    post(`/sessions/${this.id}/cancel`).then(({ withdrawn }) => this.giveBack(withdrawn), sayError);
   }
 
-  /** @param {string} state @param {string[]} waiting */
+  /** Take a prompt out of the line. @param {string} message */
+  withdraw(message) {
+    post(`/sessions/${this.id}/withdraw`, { message }).then(({ withdrawn }) => {
+      this.giveBack(withdrawn);
+      if (!withdrawn.length) say("It was too late: the agent has it.");
+    }, sayError);
+  }
+
+  /** Put prompts that were not taken before what is written now. @param {Block[][]} prompts */
+  giveBack(prompts) {
+    const blocks = prompts.flat();
+    const texts = blocks.filter(({ type }) => type === "text").map(({ text }) => String(text));
+    for (const { type, name, uri } of blocks) if (type === "resource_link") this.files.set(String(name), String(uri));
+    for (const block of blocks) if (block.type === "image") this.attach(block, "the picture");
+    if (!blocks.length) return;
+    this.field.value = [...texts, this.field.value].filter(Boolean).join("\n\n");
+    this.field.dispatchEvent(new Event("input"));
+    this.focus();
+  }
+
+  /** @param {string} state @param {[string, string][]} waiting the ids and texts of the prompts in line */
   takeState(state, waiting) {
     const busy = state === "running" || state === "requires_action";
     byId("stop").hidden = !busy;
-    const place = byId("waiting");
-    place.replaceChildren(...waiting.slice(busy ? 0 : waiting.length).map((text) => make("p", { class: "queued" }, `Next: ${text}`)));
+    byId("waiting").replaceChildren(...(busy ? waiting : []).map((prompt) => this.inLine(...prompt)));
+  }
+
+  /** @param {string} message @param {string} text */
+  inLine(message, text) {
+    const back = make("button", { type: "button", class: "quiet", title: "Take it out of the line and change it" }, "Take back");
+    back.addEventListener("click", () => this.withdraw(message));
+    return make("p", { class: "queued" }, make("span", {}, `Next: ${text || "a picture"}`), back);
   }
 
   /** @param {Event} event */
@@ -243,7 +294,7 @@ export class Composer {
   /** @param {string} entry @param {HTMLElement} frame */
   edit(entry, frame) {
     this.editing = entry;
-    this.field.value = frame.dataset.source ?? "";
+    this.field.value = frame.dataset.source ?? frame.querySelector("pre")?.textContent ?? ""; // a very long one is shown as it is
     this.form.classList.add("editing");
     const note = make("p", { id: "editing", class: "about" }, "You change what you said: the session goes on in a fork. ");
     const cancel = make("button", { type: "button", class: "quiet" }, "Cancel");

@@ -1,11 +1,30 @@
 // @ts-check
 // The conversation: pages of entries that come as one scrolls, entries that change as one reads.
 import { byId, first, fragment, morph } from "./fragments.js";
-import { sayError } from "./messages.js";
+import { sayError, sayTimes } from "./messages.js";
 import { getHtml } from "./server.js";
 
 /** So many entries stay in the page; of more, those far from what is read are loaded again when one comes back. */
-const MOST = 1500;
+const MOST = 600;
+
+/** Mark words in an entry, which is opened where it is folded. It is not changed: what follows it lives on. @param {HTMLElement} frame @param {string} words */
+function markWords(frame, words) {
+  const wanted = words.trim().toLowerCase();
+  const ranges = /** @type {Range[]} */ ([]);
+  const texts = document.createTreeWalker(frame, NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); wanted && text; text = texts.nextNode()) {
+    const said = (text.textContent ?? "").toLowerCase();
+    for (let at = said.indexOf(wanted); at >= 0; at = said.indexOf(wanted, at + wanted.length)) {
+      const range = document.createRange();
+      range.setStart(text, at);
+      range.setEnd(text, at + wanted.length);
+      ranges.push(range);
+    }
+  }
+  const folded = frame.querySelector("details");
+  if (folded && wanted) folded.open = true;
+  CSS.highlights?.set("found", new Highlight(...ranges));
+}
 
 export class Entries {
   /** @param {HTMLElement} host the element of the session */
@@ -125,7 +144,7 @@ export class Entries {
     this.loading = true;
     try {
       const { html, lines } = await getHtml(`/sessions/${this.id}/entries?before=${this.first}`);
-      const page = first(html);
+      const page = sayTimes(first(html));
       this.keepPlace(() => {
         this.note(page);
         this.older.after(page);
@@ -145,7 +164,7 @@ export class Entries {
     this.loading = true;
     try {
       const { html, lines } = await getHtml(`/sessions/${this.id}/entries?after=${this.end}`);
-      this.addBelow(first(html));
+      this.addBelow(sayTimes(first(html)));
       this.lines = Math.max(this.lines, lines);
       this.newer.hidden = this.atTail;
       this.keepPlace(() => this.forgetOldest());
@@ -206,7 +225,7 @@ export class Entries {
     const { html, lines } = await getHtml(`/sessions/${this.id}/entries${where}`);
     for (const page of this.pages) page.remove();
     this.byKey.clear();
-    const page = first(html);
+    const page = sayTimes(first(html));
     this.first = Number(page.dataset.first);
     this.lines = lines;
     this.addBelow(page);
@@ -216,14 +235,15 @@ export class Entries {
     if (line === null) this.toEnd();
   }
 
-  /** Go to a line, loading what is around it where it is not here. @param {number} line */
-  async goTo(line) {
+  /** Go to a line, loading what is around it where it is not here; mark words in it. @param {number} line @param {string} [words] */
+  async goTo(line, words = "") {
     let found = this.at(line);
     if (!found) {
       await this.show(line);
       found = this.at(line);
     }
     this.follows = false;
+    if (found) markWords(found, words);
     for (let time = 0; time < 3; time++) { // what was not in view yet has its real height only now
       found?.scrollIntoView({ block: "start", behavior: "instant" });
       await new Promise((done) => setTimeout(done, 20));
@@ -258,7 +278,7 @@ export class Entries {
     }
     for (const provisional of this.box.querySelectorAll("[data-provisional]")) this.drop(/** @type {HTMLElement} */ (provisional));
     let last = /** @type {HTMLElement | null} */ (null);
-    for (const frame of /** @type {HTMLElement[]} */ (Array.from(fragment(html).children))) last = this.put(frame, last);
+    for (const frame of /** @type {HTMLElement[]} */ (Array.from(sayTimes(fragment(html)).children))) last = this.put(frame, last);
     this.end = lines;
     if (this.tail) this.tail.dataset.end = String(lines);
   }
@@ -270,7 +290,7 @@ export class Entries {
       if (frame) this.drop(frame);
     }
     for (const [key, html] of entries) {
-      if (this.atTail || this.byKey.has(key)) this.put(first(html), null);
+      if (this.atTail || this.byKey.has(key)) this.put(sayTimes(first(html)), null);
     }
   }
 

@@ -1,14 +1,16 @@
 // @ts-check
 // The library: rows that come as one scrolls, search as one types, all of it by keyboard.
 import { byId, first, fragment, morph } from "./fragments.js";
-import { openMenu, sessionItems } from "./menu.js";
+import { offerLogin } from "./login.js";
+import { offerUndo, openMenu, sessionItems } from "./menu.js";
 import { sayError, sayTimes } from "./messages.js";
 import { noteWaiting, offerNotifications } from "./notify.js";
 import { Feed, getHtml, post } from "./server.js";
 
 const rows = document.getElementById("rows");
 if (rows) start(rows);
-sayTimes();
+sayTimes(document);
+document.dispatchEvent(new Event("holdfast:ready"));
 
 /** @param {HTMLElement} rows */
 function start(rows) {
@@ -17,22 +19,26 @@ function start(rows) {
   loadAsOneScrolls(rows);
   searchAsOneTypes(rows, search);
   filters.addEventListener("change", () => filters.requestSubmit());
-  filters.addEventListener("submit", leaveOutEmpty);
+  filters.addEventListener("formdata", leaveOutEmpty);
   rows.addEventListener("click", (event) => {
     const button = /** @type {Element} */ (event.target).closest("[data-menu]");
     if (button instanceof HTMLElement) openRowMenu(button);
+    const more = /** @type {Element} */ (event.target).closest("[data-more]");
+    if (!(more instanceof HTMLElement)) return;
+    event.preventDefault(); // they were not loaded as one came near: there was no network
+    loadMore(more).catch(sayError);
   });
   addEventListener("keydown", (event) => onKey(event, rows, search));
   offerNewSession();
+  offerUndo();
   offerNotifications(document.getElementById("notify"));
   new Feed(() => "/live", (message) => takeRows(rows, message), () => {});
 }
 
-/** @param {Event} event */
-function leaveOutEmpty(event) {
-  const form = /** @type {HTMLFormElement} */ (event.target);
-  for (const field of /** @type {HTMLInputElement[]} */ (Array.from(form.elements))) {
-    if (field.name && !field.value) field.disabled = true;
+/** @param {FormDataEvent} event */
+function leaveOutEmpty({ formData }) {
+  for (const [name, value] of Array.from(formData)) {
+    if (!value) formData.delete(name);
   }
 }
 
@@ -88,6 +94,14 @@ function tellWaiting(rows) {
 
 // Search
 
+/** Put what is looked for into the address. @param {string} words */
+function remember(words) {
+  const query = new URLSearchParams(location.search);
+  if (words) query.set("q", words);
+  else query.delete("q");
+  history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
+}
+
 /** @param {HTMLElement} rows @param {HTMLInputElement} search */
 function searchAsOneTypes(rows, search) {
   let listed = /** @type {Node[] | null} */ (null);
@@ -102,10 +116,11 @@ function searchAsOneTypes(rows, search) {
       listed = null;
       delete rows.dataset.searching;
       byId("found").textContent = "";
+      remember("");
       return;
     }
+    remember(words); // so that one comes back to what was found
     const query = new URLSearchParams(location.search);
-    query.set("q", words);
     try {
       const { html } = await getHtml(`/search?${query}`, running.signal);
       listed ??= Array.from(rows.childNodes);
@@ -126,11 +141,8 @@ function searchAsOneTypes(rows, search) {
     clearTimeout(timer);
     timer = setTimeout(show, 120);
   });
-  const asked = new URLSearchParams(location.search).get("q");
-  if (asked) {
-    search.value = asked;
-    show();
-  }
+  search.value ||= new URLSearchParams(location.search).get("q") ?? ""; // unless one has begun to write already
+  if (search.value) show();
 }
 
 // What can be done with one
@@ -201,6 +213,7 @@ function offerNewSession() {
       const made = await post("/sessions", Object.fromEntries(new FormData(form)));
       location.assign(made.href);
     } catch (problem) {
+      if (offerLogin(problem, () => form.requestSubmit())) return;
       error.textContent = problem instanceof Error ? problem.message : String(problem);
     } finally {
       button.disabled = false;

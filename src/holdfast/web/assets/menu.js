@@ -1,6 +1,6 @@
 // @ts-check
 // What can be done with a session, in a menu; and dialogs that ask for a text.
-import { make } from "./fragments.js";
+import { byId, make } from "./fragments.js";
 import { say, sayError } from "./messages.js";
 import { post } from "./server.js";
 import { openSharing } from "./share.js";
@@ -32,7 +32,7 @@ export function openMenu(button, items) {
       menu.remove();
     }
   });
-  button.after(menu);
+  byId("main").append(menu); // not beside the button: what is there may be drawn anew while the menu is open
   button.setAttribute("aria-expanded", "true");
   menu.showPopover();
   const at = button.getBoundingClientRect();
@@ -129,26 +129,43 @@ async function handOver(session) {
 
 /** @param {Session} session @param {{ removed: () => void, restored: () => void }} then */
 async function archive(session, then) {
-  await post(`/sessions/${session.id}/${session.archived ? "unarchive" : "archive"}`);
-  then.removed();
-  say(session.archived ? "It is among the active sessions again." : "Archived.", {
-    action: "Undo",
-    onAction: () => {
-      post(`/sessions/${session.id}/${session.archived ? "archive" : "unarchive"}`).then(then.restored, sayError);
-    },
-  });
+  const { id, archived } = session;
+  await post(`/sessions/${id}/${archived ? "unarchive" : "archive"}`);
+  tellUndo({ text: archived ? "It is among the active sessions again." : "Archived.", until: Date.now() + 6_000,
+    undo: `/sessions/${id}/${archived ? "archive" : "unarchive"}` }, then);
 }
 
 /** @param {Session} session @param {{ removed: () => void, restored: () => void }} then */
-export async function remove(session, then) {
+async function remove(session, then) {
   const { undo } = await post(`/sessions/${session.id}/delete`);
+  tellUndo({ text: `Deleted “${session.title}”.`, until: Date.now() + (undo - 1) * 1000, undo: `/sessions/${session.id}/undelete` }, then);
+}
+
+/** @typedef {{ text: string, until: number, undo: string }} Undo */
+
+/** Tell what was done and offer to undo it, here and on the page that comes next. @param {Undo} done @param {{ removed: () => void, restored: () => void }} then */
+function tellUndo(done, then) {
+  sessionStorage.setItem("undo", JSON.stringify(done));
+  offer(done, then.restored);
   then.removed();
-  say(`Deleted “${session.title}”.`, {
-    seconds: undo - 1,
+}
+
+/** Offer to undo what was done on the page before, as long as there is time. */
+export function offerUndo() {
+  const done = /** @type {Undo | null} */ (JSON.parse(sessionStorage.getItem("undo") ?? "null"));
+  sessionStorage.removeItem("undo");
+  if (done && done.until > Date.now()) offer(done, () => location.reload());
+}
+
+/** @param {Undo} done @param {() => void} restored */
+function offer({ text, until, undo }, restored) {
+  say(text, {
+    seconds: (until - Date.now()) / 1000,
     action: "Undo",
     onAction: () => {
-      post(`/sessions/${session.id}/undelete`).then((answer) => {
-        if (answer.undone) then.restored();
+      sessionStorage.removeItem("undo");
+      post(undo).then((answer) => {
+        if (answer.undone ?? true) restored();
         else say("It was too late.", { severity: "error" });
       }, sayError);
     },

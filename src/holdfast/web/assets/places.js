@@ -1,7 +1,7 @@
 // @ts-check
 // Finding one's way in a session: the index of prompts, from prompt to prompt, words, and reading without the tools.
 import { byId, fragment } from "./fragments.js";
-import { sayError } from "./messages.js";
+import { sayError, sayTimes } from "./messages.js";
 import { getHtml } from "./server.js";
 
 /** @typedef {import("./entries.js").Entries} Entries */
@@ -16,13 +16,17 @@ export class Index {
     this.find = /** @type {HTMLInputElement} */ (byId("find"));
     this.outdated = true;
     this.running = new AbortController();
+    this.searched = "";
     byId("open-index").addEventListener("click", () => this.toggle());
+    byId("open-find").addEventListener("click", () => this.openFind());
     byId("previous-prompt").addEventListener("click", () => this.step(-1).catch(sayError));
     byId("next-prompt").addEventListener("click", () => this.step(1).catch(sayError));
     this.panel.querySelector("[data-close]")?.addEventListener("click", () => this.toggle(false));
     this.list.addEventListener("click", (event) => this.choose(event));
     this.panel.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.toggle(false);
+      if (event.key !== "Escape") return;
+      event.preventDefault(); // it is not meant for the agent
+      this.toggle(false);
     });
     let timer = 0;
     this.find.addEventListener("input", () => {
@@ -30,11 +34,14 @@ export class Index {
       timer = setTimeout(() => this.search().catch(sayError), 150);
     });
     this.find.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.leaveSearch();
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      this.leaveSearch();
     });
     this.find.form?.addEventListener("submit", (event) => {
       event.preventDefault();
-      /** @type {HTMLElement | null} */ (this.list.querySelector("a"))?.click();
+      clearTimeout(timer);
+      this.toNextFound().catch(sayError);
     });
     this.setReading();
   }
@@ -48,6 +55,12 @@ export class Index {
     else byId("open-index").focus();
   }
 
+  /** Let the user look for words; where there is little room the field for them comes only now. */
+  openFind() {
+    this.find.closest(".bar")?.classList.add("finding");
+    this.find.focus();
+  }
+
   async load() {
     const { html } = await getHtml(`/sessions/${this.id}/prompts`);
     this.outdated = false;
@@ -59,7 +72,7 @@ export class Index {
   async showPrompts() {
     if (this.outdated) await this.load();
     byId("index-heading").textContent = "Prompts";
-    this.list.replaceChildren(fragment(this.prompts ?? ""));
+    this.list.replaceChildren(sayTimes(fragment(this.prompts ?? "")));
     /** @type {HTMLElement | null} */ (this.list.querySelector("a"))?.focus();
   }
 
@@ -84,6 +97,7 @@ export class Index {
     try {
       const { html } = await getHtml(`/sessions/${this.id}/find?q=${encodeURIComponent(words)}`, this.running.signal);
       this.list.replaceChildren(fragment(html));
+      this.searched = words;
       const found = this.list.querySelectorAll("a").length;
       byId("index-heading").textContent = found === 1 ? "1 place" : `${found} places`;
       this.panel.hidden = false;
@@ -93,8 +107,18 @@ export class Index {
     }
   }
 
+  /** Go to the next place that has the words in it; behind the last comes the first. */
+  async toNextFound() {
+    if (this.searched !== this.find.value.trim()) await this.search();
+    const links = Array.from(this.list.querySelectorAll("a"));
+    const at = links.findIndex((link) => link.hasAttribute("aria-current"));
+    links[(at + 1) % links.length]?.click();
+  }
+
   leaveSearch() {
-    this.find.value = "";
+    CSS.highlights?.delete("found");
+    this.find.value = this.searched = "";
+    this.find.closest(".bar")?.classList.remove("finding");
     this.panel.hidden = true;
     document.body.classList.remove("with-index");
   }
@@ -106,7 +130,15 @@ export class Index {
     event.preventDefault();
     for (const old of this.list.querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
     link.setAttribute("aria-current", "true");
-    this.entries.goTo(Number(link.dataset.line)).catch(sayError);
+    if (matchMedia("(max-width: 44rem)").matches) this.uncover();
+    this.entries.goTo(Number(link.dataset.line), this.searched).catch(sayError);
+  }
+
+  /** Show the conversation again, where the panel lies over it. */
+  uncover() {
+    this.panel.hidden = true;
+    document.body.classList.remove("with-index");
+    byId("open-index").setAttribute("aria-expanded", "false");
   }
 
   setReading() {

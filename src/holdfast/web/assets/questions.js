@@ -22,6 +22,12 @@ export class Questions {
     this.place.append(form);
   }
 
+  /** Go to what the first question is about, or to its first field. */
+  focus() {
+    const [form] = this.open.values();
+    /** @type {HTMLElement | null} */ (form?.querySelector("input, select, .asked, a, button") ?? null)?.focus();
+  }
+
   /** @param {string} name */
   remove(name) {
     this.open.get(name)?.remove();

@@ -1,11 +1,15 @@
 // @ts-check
 // The server: asking it, telling it, and listening to it, over a line that may be cut at any time.
 
+/** @typedef {{ id: string, name: string, description: string, instead: string, command: string }} Way */
+/** @typedef {{ agent: string, title: string, ways: Way[], otherwise: string }} Login */
+
 export class Refused extends Error {
-  /** @param {string} message @param {number} status */
-  constructor(message, status) {
+  /** @param {string} message @param {number} status @param {Login} [login] how to log in, where that is what is missing */
+  constructor(message, status, login) {
     super(message);
     this.status = status;
+    this.login = login;
   }
 }
 
@@ -27,13 +31,8 @@ async function ask(address, how) {
   }
   if (answer.ok) return answer;
   if (answer.status === 401) throw new Refused("You are signed out. Open the link that the terminal shows.", 401);
-  let message = "The server refused";
-  try {
-    message = (await answer.json()).error ?? message;
-  } catch {
-    // it was no JSON; the status says enough
-  }
-  throw new Refused(message, answer.status);
+  const said = await answer.json().catch(() => ({})); // where it is no JSON the status says enough
+  throw new Refused(said.error ?? "The server refused", answer.status, said.login);
 }
 
 /** @param {string} address @param {AbortSignal} [signal] */

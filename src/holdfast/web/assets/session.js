@@ -3,9 +3,10 @@
 import { Composer, offerWayBack } from "./composer.js";
 import { Entries } from "./entries.js";
 import { byId, fragment, morph } from "./fragments.js";
+import { openLogin } from "./login.js";
 import { Index } from "./places.js";
 import { openMenu, sessionItems } from "./menu.js";
-import { say, sayError, sayTimes } from "./messages.js";
+import { copy, say, sayError, sayTimes } from "./messages.js";
 import { noteWaiting } from "./notify.js";
 import { Questions } from "./questions.js";
 import { Feed, post } from "./server.js";
@@ -39,13 +40,15 @@ class SessionPage {
     this.beginAt();
     this.feed = new Feed(() => `/sessions/${this.id}/live?lines=${this.entries.lines}`, (message) => this.take(message),
       (connected) => this.tellConnected(connected));
-    sayTimes();
+    sayTimes(document);
     offerWayBack(this.id);
+    if (!this.entries.byKey.size && matchMedia("(pointer: fine)").matches) this.composer?.focus(); // what else would one do
   }
 
   beginAt() {
     const named = Number(this.host.dataset.at ?? "");
-    if (this.host.dataset.at !== undefined && !Number.isNaN(named)) this.entries.goTo(named).catch(sayError);
+    const words = new URLSearchParams(location.search).get("words") ?? "";
+    if (this.host.dataset.at !== undefined && !Number.isNaN(named)) this.entries.goTo(named, words).catch(sayError);
     else if (/^#l\d+$/.test(location.hash)) this.followHash();
     else this.entries.toEnd();
   }
@@ -82,7 +85,7 @@ class SessionPage {
         this.questions.remove(message.id);
         break;
       case "notice":
-        say(message.text, { severity: message.severity, seconds: 10 });
+        this.tellNotice(message);
         break;
       case "reset":
         if (this.entries.follows) this.entries.show(null).catch(sayError);
@@ -90,9 +93,16 @@ class SessionPage {
         break;
       case "gone":
         this.feed.close();
+        if (this.composer) this.composer.form.inert = true;
         say(message.text, { severity: "error", seconds: 3600 });
         break;
     }
+  }
+
+  /** @param {{ text: string, severity: string }} message */
+  tellNotice({ text, severity }) {
+    if (severity !== "login") say(text, { severity, seconds: 10 });
+    else post(`/sessions/${this.id}/logins`).then(({ login }) => openLogin(login, text, () => this.composer?.focus()), sayError);
   }
 
   /** @param {any} message */
@@ -157,9 +167,7 @@ class SessionPage {
     const session = { id: this.id, title, agent, archived: "archived" in this.host.dataset, others: others ? others.split("\n") : [] };
     openMenu(byId("session-menu"), sessionItems(session, {
       renamed: (now) => this.rename(now),
-      removed: () => {
-        sessionStorage.setItem("removed", this.id);
-      },
+      removed: () => location.assign("/"), // which offers to undo it
       restored: () => {},
     }));
   }
@@ -173,21 +181,36 @@ class SessionPage {
       const line = Number(anchor.hash.slice(2));
       if (Number.isNaN(line)) return;
       history.replaceState(null, "", anchor.hash);
-      navigator.clipboard?.writeText(location.href).then(() => say("The link to this entry is copied.", { seconds: 3 }), () => {});
+      copy(location.href, "The link to this entry is copied.").catch(() => {}); // it is in the address anyway
       return;
     }
+    const terminal = target.closest("a[href^='#terminal-']");
+    if (terminal instanceof HTMLAnchorElement) this.openTerminal(terminal, event);
     const frame = target.closest(".placed");
     const button = target.closest("[data-entry-menu]");
     if (button instanceof HTMLElement && frame instanceof HTMLElement) this.openEntryMenu(button, frame);
   }
 
+  /** @param {HTMLAnchorElement} link @param {Event} event */
+  openTerminal(link, event) {
+    const found = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    if (!(found instanceof HTMLDetailsElement)) return;
+    event.preventDefault();
+    found.open = true;
+    found.scrollIntoView({ block: "nearest", behavior: "instant" });
+    found.querySelector("summary")?.focus();
+  }
+
   /** @param {HTMLElement} button @param {HTMLElement} frame */
   openEntryMenu(button, frame) {
     const entry = frame.dataset.fork ?? "";
-    const items = [{
-      label: "Fork from here",
-      run: async () => location.assign((await post(`/sessions/${this.id}/fork`, { entry })).href),
-    }];
+    const anchor = /** @type {HTMLAnchorElement | null} */ (frame.querySelector("a.anchor"));
+    const said = frame.dataset.source ?? frame.querySelector(".prose, pre, .diff")?.textContent ?? "";
+    const items = [
+      { label: "Copy the text", run: () => copy(said.trim(), "The text is copied.") },
+      { label: "Copy the link", run: () => anchor?.click() },
+      { label: "Fork from here", run: async () => location.assign((await post(`/sessions/${this.id}/fork`, { entry })).href) },
+    ];
     const composer = this.composer;
     if (frame.dataset.role === "user" && composer) {
       items.unshift({ label: "Edit and send again", run: async () => composer.edit(entry, frame) });
@@ -199,15 +222,17 @@ class SessionPage {
   onKey(event) {
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement
       || event.target instanceof HTMLSelectElement;
-    if (event.key === "Escape" && !event.defaultPrevented && this.state === "running" && this.composer) this.composer.stop();
-    if (event.ctrlKey || event.metaKey || event.altKey || typing || document.querySelector("dialog[open], .menu")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open], .menu")) return;
+    if (event.key === "Escape" && !event.defaultPrevented && this.state === "running") this.composer?.stop();
+    if (typing) return;
     const actions = /** @type {Record<string, () => unknown>} */ ({
       j: () => this.index.step(1),
       k: () => this.index.step(-1),
-      "/": () => byId("find").focus(),
+      "/": () => this.index.openFind(),
       i: () => this.index.toggle(),
       r: () => byId("reading").click(),
       G: () => this.toLatest(),
+      a: () => this.questions.focus(),
       c: () => this.composer?.focus(),
       u: () => location.assign("/"),
     });
@@ -223,3 +248,4 @@ customElements.define("hf-session", class extends HTMLElement {
     new SessionPage(this);
   }
 });
+document.dispatchEvent(new Event("holdfast:ready"));

@@ -1,7 +1,7 @@
 // @ts-check
 // Sharing a session: links with which others read it, made, copied and revoked.
 import { make } from "./fragments.js";
-import { say, sayError } from "./messages.js";
+import { sayError, toCopy } from "./messages.js";
 import { post } from "./server.js";
 
 /** @typedef {{ id: string, until: string, redacted: boolean }} Link */
@@ -44,13 +44,7 @@ export async function openSharing(id) {
 
 /** @param {string} address */
 function newLink(address) {
-  const field = /** @type {HTMLInputElement} */ (make("input", { readonly: "", value: address, "aria-label": "The link" }));
-  const copy = make("button", { type: "button" }, "Copy");
-  copy.addEventListener("click", () => {
-    field.select();
-    navigator.clipboard?.writeText(address).then(() => say("The link is copied.", { seconds: 3 }), sayError);
-  });
-  return make("div", { class: "new-link" }, make("p", {}, "This link is shown once:"), make("div", { class: "copy" }, field, copy));
+  return make("div", { class: "new-link" }, make("p", {}, "This link is shown once:"), toCopy(address, "The link"));
 }
 
 /** @param {string} base @param {Link} link @param {() => void} then */

@@ -22,7 +22,7 @@ export class Suggestions {
     this.begin = 0;
     this.asked = 0;
     field.addEventListener("input", () => this.look());
-    field.addEventListener("blur", () => setTimeout(() => this.hide(), 150));
+    field.addEventListener("blur", () => setTimeout(() => document.activeElement === field || this.hide(), 150));
   }
 
   async look() {
