@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from bench.model import Who
@@ -67,6 +67,8 @@ class Lap(msgspec.Struct):
 
     cpu: float
     wall: float
+    server: float = 0.0
+    """The processor time of a database server, where one was named to the contender."""
 
 
 class Report(msgspec.Struct):
@@ -79,9 +81,16 @@ class Report(msgspec.Struct):
 class ContenderProcess:
     """Its process, with a pipe to its stdin and one from its stdout."""
 
-    def __init__(self, command: Sequence[str], pass_fds: Sequence[int] = (), *, source: Path | None = None) -> None:
-        """`source` is where it finds `holdfast`, unless it is to find the one that is installed."""
-        environment = {"PYTHONDONTWRITEBYTECODE": ""}  # or our own modules are compiled at every start
+    def __init__(
+        self,
+        command: Sequence[str],
+        pass_fds: Sequence[int] = (),
+        *,
+        source: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """`source` is where it finds `holdfast`, unless it is to find the one that is installed; `env` is added."""
+        environment = {"PYTHONDONTWRITEBYTECODE": "", **(env or {})}  # or our own modules are compiled at every start
         if source is not None:
             environment["PYTHONPATH"] = str(source)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed by __exit__)

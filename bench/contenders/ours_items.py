@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import TYPE_CHECKING
 
 import msgspec
-from meter import Meter
+from meter import WARM_UP, Meter
 
 from holdfast import Agent, Turn
 from holdfast.agent.port import AuthorAgent
 from holdfast.format import updates_in
 from holdfast.server import Host
+
+if TYPE_CHECKING:
+    from holdfast.engine import LiveSession
 
 TEXT = "a few words of an answer, say 32"
 
@@ -29,15 +33,20 @@ async def answer(turn: Turn) -> None:
         await (turn.say if n % 2 else turn.think)(TEXT)
 
 
-async def main(count: int, store: str, size: int) -> None:
-    meter = Meter()
-    engine = await Host(AuthorAgent(agent), store=store).engine()
-    session = await engine.create("/")
-    meter.lap("append")
+async def append(session: LiveSession, count: int, size: int) -> None:
     for _ in range(count // size):
         turn = session.prompt([{"type": "text", "text": str(size)}])
         await turn.accepted
         await turn.ended
+
+
+async def main(count: int, store: str, size: int) -> None:
+    meter = Meter()
+    engine = await Host(AuthorAgent(agent), store=store).engine()
+    await append(await engine.create("/"), WARM_UP, size)
+    session = await engine.create("/")
+    meter.lap("append")
+    await append(session, count, size)
     meter.lap("load")
     items: list[object] = []
     async for blocks in engine.store.read(session.id, 0, session.journal.lines):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holdfast.store import SessionStore
 
 ROUNDS = 7
+SLICE = 250.0
+"""So many milliseconds something is done before the other has its turn."""
 SCOPE = Scope(LOCAL)
 WORDS = {
     "common": "is in all",
@@ -99,19 +101,33 @@ class Compared(NamedTuple):
 async def by_turns(
     server: Server, work: Callable[[], Awaitable[Any]], look_up: Callable[[], Awaitable[Any]]
 ) -> Compared:
-    """Compare something with a look-up: both are measured many times, in turns."""
+    """Compare something with a look-up: both are measured many times, in turns.
+
+    The system counts a server's time in hundredths of a second: slices are long, and added up before they are compared.
+    """
     await work()
-    slices = [(*await _slice(server, work, 8), *await _slice(server, look_up, 60)) for _ in range(ROUNDS)]
-    wall, cpu, look_wall, look_cpu = (statistics.median(column) for column in zip(*slices, strict=True))
-    return Compared(wall / look_wall, cpu / look_cpu, look_cpu)
+    works: list[_Slice] = []
+    looks: list[_Slice] = []
+    for _ in range(ROUNDS):
+        works.append(await _slice(server, work))
+        looks.append(await _slice(server, look_up))
+    cpu, look = (sum(taken.cpu for taken in slices) / sum(taken.times for taken in slices) for slices in (works, looks))
+    wall, look_wall = (statistics.median(taken.wall for taken in slices) for slices in (works, looks))
+    return Compared(wall / look_wall, cpu / look, look)
 
 
-async def _slice(server: Server, work: Callable[[], Awaitable[Any]], count: int) -> tuple[float, float]:
-    """Return the median time of something and its processor time, in milliseconds."""
-    used, own = server.cpu, time.process_time()
-    wall = await timed(work, count)
-    own = time.process_time() - own
-    return wall, (server.cpu - used + own) / count * 1e3
+class _Slice(NamedTuple):
+    times: int
+    wall: float
+    cpu: float
+
+
+async def _slice(server: Server, work: Callable[[], Awaitable[Any]]) -> _Slice:
+    """Do something for a while; return how often, the median time of one and the processor time of all (both in ms)."""
+    used, own, times = server.cpu, time.process_time(), list[float]()
+    while sum(times) < SLICE:
+        times.append(await timed(work, 1))
+    return _Slice(len(times), statistics.median(times), (server.cpu - used + time.process_time() - own) * 1e3)
 
 
 async def fill(connection: Any) -> None:

@@ -15,7 +15,8 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from tests.support.stores import NOTHING, new, prompt
 
 from bench.postgres.server import Row, timed
-from holdfast.store.postgres.database import CONNECTIONS, queries
+from holdfast.store.postgres.connections import CONNECTIONS
+from holdfast.store.postgres.database import queries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -53,9 +53,14 @@ class Server(NamedTuple):
         return await asyncpg.connect(self.address)
 
     @property
+    def process(self) -> int:
+        """The process that started all others of it."""
+        return int((self.cluster.data / "postmaster.pid").read_text().split()[0])
+
+    @property
     def cpu(self) -> float:
         """The seconds of processor time that all of its processes have used, those that ended too."""
-        postmaster = int((self.cluster.data / "postmaster.pid").read_text().split()[0])
+        postmaster = self.process
         used = cpu_of(postmaster) + sum(_times(postmaster)[2:])
         for path in Path("/proc").glob("[0-9]*/stat"):
             try:

@@ -41,9 +41,9 @@ def replay_theirs(contender: Contender) -> Sample:
     """Let the SDK's agent replay."""
     with contender.start("replay", str(THEIR_ENTRIES)) as agent:
         session = open_session(agent)
-        took, _ = _ask(agent, "load", session, 3)  # warms it up
+        took, _ = ask(agent, "load", session, 3)  # warms it up
         take_turn(agent, "replay")
-        took, _ = _ask(agent, "load", session, 4)
+        took, _ = ask(agent, "load", session, 4)
         take_turn(agent, "done")
         cpu = agent.finish().laps["replay"].cpu
     return {"wall": took / THEIR_ENTRIES * 1e6, "cpu": cpu / THEIR_ENTRIES * 1e6}
@@ -56,10 +56,10 @@ def replay_ours(contender: Contender, version: int) -> Sample:
             session = open_session(agent, version=version)
             take_turn(agent, "replay", session)
             idle = memory_of(agent.pid, "VmRSS")
-            loads = [_ask(agent, "load", LONG, 100 + n) for n in range(LOADS)]
+            loads = [ask(agent, "load", LONG, 100 + n) for n in range(LOADS)]
             peak = memory_of(agent.pid, "VmHWM")
             take_turn(agent, "done", session)
-            forks = [_ask(agent, "fork", LONG, 200 + n)[0] for n in range(FORKS)]
+            forks = [ask(agent, "fork", LONG, 200 + n)[0] for n in range(FORKS)]
             cpu = agent.finish().laps["replay"].cpu / LOADS
         took = statistics.median(load for load, _ in loads)
         copying = statistics.median(_copy(store, loads[-1][1]) for _ in range(LOADS))
@@ -74,7 +74,7 @@ def replay_ours(contender: Contender, version: int) -> Sample:
     }
 
 
-def _ask(agent: ContenderProcess, what: str, session: str, id_: int) -> tuple[float, int]:
+def ask(agent: ContenderProcess, what: str, session: str, id_: int) -> tuple[float, int]:
     """Ask for something; say how long the answer took and how many bytes came with it."""
     mark, tail, size = b'"id":%d,' % id_, b"", 0
     asked = time.perf_counter()
