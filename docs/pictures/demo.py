@@ -19,6 +19,8 @@ from pathlib import Path
 COMMAND = (sys.executable, "-m", "holdfast", "demo")
 COLOURS = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "36": "you"}
 LINE, LEFT, TOP, WIDTH = 20, 16, 46, 800
+LONGEST = 9.0
+"""A recording that took more seconds is shown in so many."""
 REST = 6.0
 """So many seconds the whole stays before the picture begins again."""
 
@@ -64,9 +66,10 @@ def drawn(line: str) -> str:
 
 
 def animate(lines: list[tuple[float, str]]) -> str:
-    """Return the picture: each line appears when it did."""
-    paced = [min(moment, 9.0 * (n + 1) / len(lines)) if moment > 9.0 else moment for n, (moment, _) in enumerate(lines)]
-    whole = max(paced) + REST
+    """Return the picture: each line appears when it did; a recording on a slow machine is shown faster."""
+    pace = min(1.0, LONGEST / lines[-1][0])
+    paced = [moment * pace for moment, _ in lines]
+    whole = paced[-1] + REST
     frames, body = [], []
     for n, (moment, (_, line)) in enumerate(zip(paced, lines, strict=True)):
         share = 100 * moment / whole

@@ -75,7 +75,7 @@ def take(page: Page, name: str) -> None:
 
 def pictures(browser: Browser, web: WebProcess) -> None:
     """Go through the page, and take pictures on the way."""
-    with browser.page(viewport=WIDE, colorScheme="light") as page:
+    with browser.page(viewport={"width": 1280, "height": 1040}, colorScheme="light") as page:
         web.sign_in(page)
         new_session(page, web.project)
         say(page, "The retry loop in the client gives up one attempt too early. Can you fix it?")
@@ -85,8 +85,9 @@ def pictures(browser: Browser, web: WebProcess) -> None:
         page.run("document.activeElement.blur()")
         page.run("document.querySelector('.entry.tool[data-kind=edit] details').open = false")
         page.run("document.querySelector('.entry.terminal details').open = true")
-        page.run("document.querySelector('.entry.tool[data-kind=execute]').scrollIntoView({block: 'start'})")
+        page.run("scrollTo(0, 0)")
         take(page, "web-session")
+        page.call(["setViewportSize", WIDE])
         signed_in = page.signed_in()
         with browser.page(viewport={"width": 1500, "height": 720}, colorScheme="dark", storageState=signed_in) as wide:
             wide.open(f"{web.base}{session}")
