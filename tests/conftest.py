@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
 import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import postgres
+from tests.support import order, postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -39,6 +40,10 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     postgres.mark_run()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = order.longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -80,7 +80,7 @@ def test_an_author_sees_what_the_code_does_wrong(place: Path) -> None:
     line = {text: number for number, text in enumerate(AGENT.split("\n"), 1)}
     assert f'clumsy.py", line {line["    return 1 / by"]}, in divide' in seen
     assert "ZeroDivisionError: division by zero" in seen
-    assert "holdfast/agent/port.py" not in seen  # the author's frames, and no others
+    assert "holdfast/agent/author_session.py" not in seen  # the author's frames, and no others
     assert "printed: fail" in seen
     forgotten = line['            turn.say("never seen")']
     assert f"clumsy.py:{forgotten}: RuntimeWarning: coroutine 'Turn.say' was never awaited: write `await`" in seen
@@ -91,8 +91,12 @@ def test_an_author_sees_what_the_code_does_wrong(place: Path) -> None:
 
     # What a client is shown leads to the traceback, from any terminal.
     reference = re.findall(r"The agent failed; `holdfast logs` shows why \(reference (ref_\w+)\)", seen)[0]
-    found = holdfast("logs", reference[:10], place=place)
-    assert found.returncode == 0 and "ZeroDivisionError" in found.stdout and "holdfast/agent/port.py" in found.stdout
+    found = holdfast("logs", reference[:20], place=place)
+    assert (
+        found.returncode == 0
+        and "ZeroDivisionError" in found.stdout
+        and "holdfast/agent/author_session.py" in found.stdout
+    )
     listed = holdfast("logs", place=place).stdout.splitlines()
     assert reference in listed[0] and listed[0].endswith("ZeroDivisionError: division by zero")
     assert any("was never awaited" in entry for entry in listed)

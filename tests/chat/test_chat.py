@@ -238,6 +238,22 @@ def test_nobody_agrees_to_what_is_not_shown(tmp_path: Path) -> None:
         window.shows("allowed: False")
 
 
+@pytest.mark.requirement("P13")
+def test_a_command_of_5000_characters_that_disguises_itself_is_shown_whole_in_a_small_window(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, columns=80, rows=24) as window:
+        window.shows("Chatty")
+        window.say("/disguise")
+        window.shows("[y] Allow")
+        shown = window.scrollback()
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\x80-\x9f]", shown)
+        words = "".join(shown.split())
+        assert "".join(f"w{n}" for n in range(1_000)) in words
+        assert "touchHIDDEN" in words
+        assert "␛[8m␛[2K␛[1A" in words  # nothing of it steered the terminal
+        window.press("n")
+        window.shows("allowed: False")
+
+
 def test_forms_are_filled_in_field_by_field_and_without_colours_where_none_are_wanted(tmp_path: Path) -> None:
     with chat("demo", cwd=tmp_path, rows=50, env={"NO_COLOR": "1"}) as window:
         window.shows("Holdfast demo")

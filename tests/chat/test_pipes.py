@@ -49,6 +49,77 @@ def test_permissions_are_denied_unless_allowed(tmp_path: Path) -> None:
     assert "It flies." in holdfast(*asked, "--permissions", "allow", cwd=tmp_path).stderr
 
 
+NARROW = """
+from holdfast import Agent
+from holdfast.errors import AuthRequired
+
+agent = Agent("narrow")
+logged_in = False
+
+@agent.auth("key", name="Use the key", required=False)
+async def with_key():
+    global logged_in
+    logged_in = True
+
+@agent.auth("pin", name="Type the PIN", required=False, terminal=True)
+async def with_pin():
+    pass
+
+@agent.prompt
+async def answer(turn):
+    if turn.text == "rewrite":
+        await turn.say("Good morning.")
+        await turn.rewrite("Good evening.")
+    elif turn.text == "ask":
+        await turn.say(str(await turn.allow("May I?")))
+    elif not logged_in:
+        raise AuthRequired("Your key, please", {"methods": ["key"]})
+    else:
+        await turn.say("You are rich.")
+"""
+
+
+def test_what_is_refused_because_nobody_can_be_asked_is_told_with_what_would_allow_it(tmp_path: Path) -> None:
+    (tmp_path / "narrow.py").write_text(NARROW)
+    asked = ("narrow.py", "--print", "--prompt", "ask")
+    done = holdfast(*asked, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "False\n")
+    assert "refused: May I?" in done.stderr and "--permissions allow" in done.stderr
+    assert "--approve-reads" in done.stderr and done.stderr.count("\n") == 1
+    meant = holdfast(*asked, "--permissions", "deny", cwd=tmp_path)
+    assert (meant.stdout, meant.stderr) == ("False\n", "")
+
+
+def test_how_to_log_in_is_told_where_nobody_can_be_asked_and_done_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "narrow.py").write_text(NARROW)
+    done = holdfast("narrow.py", "--print", "--prompt", "hello", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-3:] == [
+        "holdfast: Your key, please",
+        "  Use the key: /login key in `holdfast chat narrow.py`",
+        "  Type the PIN: run `holdfast run narrow.py --login pin` in a terminal",
+    ]
+    said = holdfast("narrow.py", cwd=tmp_path, stdin="hello\n/login\n/login nothing\n/login key\nhello\nask\n").stdout
+    assert "The agent wants you to log in: type /login key, then say it again." in said
+    assert "Use the key: /login key" in said  # of /login, which nobody here can choose from
+    assert "there is no way to log in called nothing; there are: /login key (Use the key)" in said
+    assert "Logged in: Use the key" in said and "You are rich." in said
+    assert "refused: May I?" in said and "○" not in said
+
+
+def test_a_message_said_again_in_other_words_is_a_paragraph_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "narrow.py").write_text(NARROW)
+    done = holdfast("narrow.py", "--print", "--prompt", "rewrite", cwd=tmp_path)
+    assert done.stdout == "Good morning.\n\nGood evening.\n"
+
+
+def test_what_a_broken_file_says_is_printed_once(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("def f()\n")
+    done = holdfast("broken.py", "--print", "--prompt", "x", cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.count("expected ':'") == 1
+    assert done.stderr.endswith("holdfast: holdfast run broken.py exited with status 1\n")
+
+
 READER = """
 from holdfast import Agent
 
@@ -156,6 +227,9 @@ def test_a_session_is_continued_or_an_error_and_never_silently_new(tmp_path: Pat
         (("--", "no-such-program"), 1, "cannot start 'no-such-program'"),
         (("--",), 2, "name an agent, or give a command"),
         (("demo", "--", "x"), 2, "name an agent, or give a command"),
+        (("demo", "--print", "good", "day"), 2, "behind --prompt: holdfast chat demo --prompt 'good day'"),
+        (("gemini", "acp"), 2, "holdfast chat -- gemini acp"),
+        (("http://127.0.0.1:1/acp", "--print", "--prompt", "x"), 1, "127.0.0.1:1 cannot be reached: nothing listens"),
         (("demo", "--continue", "--resume", "x"), 2, "choose one"),
         (("demo", "--print"), 1, "there is nothing to say"),
         (("--", "true"), 1, "exited with status 0"),
@@ -166,7 +240,7 @@ def test_mistakes_are_told_with_what_to_do(arguments: tuple[str, ...], status: i
     done = holdfast(*arguments, cwd=tmp_path)
     assert done.returncode == status
     assert says in done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.stderr and "initialize" not in done.stderr
 
 
 def test_without_a_name_it_is_the_demo_agent_and_says_so(tmp_path: Path) -> None:

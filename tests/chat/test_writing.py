@@ -36,7 +36,7 @@ def test_lines_are_broken_found_again_and_written_in_an_editor(tmp_path: Path) -
         window.type("one")
         window.shows("I-search")
         window.press("Enter", "Enter")
-        window.until(lambda: window.screen().count('"one\\ntwo\\nthree"') == 2, "it was not found again")
+        window.until(lambda: window.screen().count('✓ said "one\\ntwo\\nthree"') == 2, "it was not found again")
         window.type("/blocks draft")
         window.press("C-x", "C-e")
         window.shows("edited: /blocks draft")

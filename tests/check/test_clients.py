@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.support.schemas import SDK, lacking
@@ -207,15 +208,19 @@ def test_a_client_may_load_a_session_that_an_earlier_process_of_the_agent_gave_o
 async def test_our_own_client_fails_nothing(version: Any, tmp_path: Path) -> None:
     if not SDK.is_dir():
         lacking("the official schemas are not installed: they come with npm, by `make test`")
-    report = tmp_path / "report.json"
-    command = (sys.executable, "-m", "holdfast", "check", "--client", "--json", str(report), "--schemas", str(SDK))
+    files = {name: tmp_path / f"report.{name}" for name in ("json", "junit", "html", "markdown")}
+    options = [part for name, path in files.items() for part in (f"--{name}", str(path))]
+    command = (sys.executable, "-m", "holdfast", "check", "--client", *options, "--schemas", str(SDK))
     async with holdfast.connect(*command, protocol=version, permissions="allow", files=True) as agent:
         session = await agent.new_session(tmp_path)
         for prompt in ("hello", "/ask", "/tool", "/plan"):
             assert await session.prompt(prompt) == "end_turn"
         await session.close()
         await agent.load(session.id, tmp_path)
-    value = json.loads(report.read_text())
+    assert ET.fromstring(files["junit"].read_text())[0].get("failures") == "0"
+    assert "what a client does" in files["html"].read_text()
+    assert files["markdown"].read_text().startswith("## holdfast ")
+    value = json.loads(files["json"].read_text())
     assert [row for row in value["results"] if row["outcome"] == "failed"] == []
     assert value["agent"].startswith("holdfast ")
     assert sum(row["outcome"] == "passed" for row in value["results"]) >= 9

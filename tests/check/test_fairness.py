@@ -104,3 +104,22 @@ async def test_sessions_are_opened_in_the_directory_that_an_agent_may_work_in(tm
     async with serving(good_agent(), tmp_path / "sessions.db") as host:
         listed = await (await host.client(1)).ask("session/list", {})
     assert {row["cwd"] for row in listed["sessions"]} == {str(work)}
+
+
+def test_what_is_wrong_with_a_frame_is_told_where_it_is() -> None:
+    if not SDK.is_dir():
+        lacking("the official schemas are not installed: they come with npm, by `make test`")
+    schemas = find_schemas(SDK)
+    assert schemas is not None
+
+    def fault(update: dict[str, Any]) -> str:
+        [told] = schemas.faults(2, "client", "session/update", "Notification", {"sessionId": "s", "update": update})
+        return told
+
+    commands = [{"type": "command", "name": "good", "description": "Good"}, {"name": "bad", "description": "x" * 400}]
+    told = fault({"sessionUpdate": "available_commands_update", "availableCommands": commands})
+    assert told.endswith("at $.update.availableCommands[1]: 'type' is a required property")
+    told = fault({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": 7}})
+    assert told.endswith("at $.update.content.text: 7 is not of type 'string'")
+    told = fault({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": 7}})
+    assert "at $.update.content" in told

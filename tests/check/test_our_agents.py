@@ -16,6 +16,7 @@ from tests.support.links import PROGRAMS
 from tests.support.schemas import ROOT, SDK, lacking
 
 from holdfast.check import CheckSettings, CommandTarget, Outcome, Prompts, run_checks
+from holdfast.check.checks.open_turns import TOO_QUICK
 from holdfast.check.schemas import find_schemas
 from holdfast.cli.load_agent import load_agent
 from holdfast.code import CodeSettings, coding_agent
@@ -38,7 +39,7 @@ def settings(prompts: Prompts, *profiles: str) -> CheckSettings:
         lacking("the official schemas are not installed: they come with npm, by `make test`")
     schemas = find_schemas(SDK)
     return CheckSettings(
-        profiles, prompts=prompts, deadline=40.0, exit_deadline=40.0, quiet=0.1, jobs=8, schemas=schemas
+        profiles, prompts=prompts, deadline=40.0, exit_deadline=40.0, quiet=0.1, jobs=4, schemas=schemas
     )
 
 
@@ -62,12 +63,15 @@ async def test_the_demo_agent_keeps_what_was_seen_when_it_is_killed(tmp_path: Pa
     assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
 
 
-async def test_the_coding_agent_keeps_what_was_seen_when_it_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])  # apart: each starts the agent some twenty times, a second of work each
+async def test_the_coding_agent_keeps_what_was_seen_when_it_is_killed(version: int, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "holdfast", "run", "code", "--store", str(tmp_path / "sessions.db"))
     async with AsyncExitStack() as closing:
         server = await closing.enter_async_context(ModelServer(obey))
         environment = {"HOLDFAST_MODEL": "scripted", "HOLDFAST_BASE_URL": f"{server.root}/v1"}
-        report = await run_checks(CommandTarget(command, environment), settings(Prompts(), "durability"))
+        chosen = replace(settings(Prompts(), "durability"), versions=(version,))
+        report = await run_checks(CommandTarget(command, environment), chosen)
+    assert {row.version for row in report.results} == {version}
     assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
 
 
@@ -91,14 +95,39 @@ def test_the_schemas_of_the_official_python_sdk_judge_both_versions(tmp_path: Pa
     assert [(row["version"], row["outcome"]) for row in judged] == [(1, "passed"), (2, "passed")]
 
 
+WEATHER = Prompts(*["How warm is it?"] * 4)
+ACTING = (("mode", "act"),)
+"""In this mode the agent of the README asks before it writes: a turn that asks can be cancelled, closed and killed."""
+
+
 async def test_the_agent_of_the_readme_passes(tmp_path: Path) -> None:
     weather = str(ROOT / "examples" / "weather.py")
-    prompts = Prompts(talk="How warm is it?", tool="How warm is it?", ask="How warm is it?", long="How warm is it?")
-    # In the mode "act" it asks before it writes: so it can be cancelled, which is over at once otherwise.
-    chosen = replace(settings(prompts, *PROFILES), options=(("mode", "act"),))
+    chosen = replace(settings(WEATHER, *PROFILES), options=ACTING)
     report = await run_checks(InProcess("", tmp_path, lambda: load_agent(weather)), chosen)
     assert not unmet(report)
     assert {row.version for row in report.results} == {1, 2}
+    cancelled = [row for row in report.results if row.id in ("cancel", "usable-after-cancel", "close-quiet")]
+    assert [row.outcome for row in cancelled] == [Outcome.PASSED] * 6
+
+
+def weather(store: Path) -> CommandTarget:
+    file = str(ROOT / "examples" / "weather.py")
+    return CommandTarget((sys.executable, "-m", "holdfast", "run", file, "--store", str(store)))
+
+
+async def test_the_agent_of_the_readme_keeps_what_was_seen_when_it_is_killed_while_it_asks(tmp_path: Path) -> None:
+    chosen = replace(settings(WEATHER, "durability"), options=ACTING)
+    report = await run_checks(weather(tmp_path / "sessions.db"), chosen)
+    assert not [row for row in report.results if row.outcome is not Outcome.PASSED]
+    assert {row.version for row in report.results} == {1, 2}
+
+
+async def test_what_needs_a_turn_that_runs_is_not_tested_for_an_agent_that_is_too_quick(tmp_path: Path) -> None:
+    chosen = replace(settings(WEATHER), only=("kill-answer", "exit-in-turn", "cancel"), versions=(1,))
+    report = await run_checks(weather(tmp_path / "sessions.db"), chosen)
+    told = {row.id: (row.outcome, row.seen) for row in report.results if row.id in chosen.only}
+    assert told == dict.fromkeys(chosen.only, (Outcome.NOT_TESTED, TOO_QUICK))
+    assert not report.conformant
 
 
 async def test_the_coding_agent_passes(tmp_path: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import sys
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,7 +51,8 @@ async def served(folder: Path, broken: str = "") -> AsyncGenerator[UrlTarget]:
     app: Any = server
     if broken:
         app = REMOTE_BREAKS[broken](server)
-    async with serving(app, **({"ws": WebSocketsSansIOProtocol} if broken else {})) as port:
+    protocol: dict[str, Any] = {"ws": WebSocketsSansIOProtocol} if broken else {}
+    async with serving(app, **protocol) as port:
         server.names = Names([f"127.0.0.1:{port}"])
         yield UrlTarget(f"ws://127.0.0.1:{port}/acp", TOKEN)
         await server.close(1.0)
@@ -75,3 +80,32 @@ async def test_a_server_with_one_fault_fails_one_requirement(broken: str, tmp_pa
 async def test_an_address_where_nobody_is_cannot_be_checked() -> None:
     with pytest.raises(UsageError, match="cannot be reached"):
         await run_checks(UrlTarget("ws://127.0.0.1:9/acp", None), settings("remote"))
+
+
+async def test_a_server_that_never_answers_the_handshake_cannot_be_checked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects waits to be accepted
+        url = f"ws://127.0.0.1:{listening.getsockname()[1]}/acp"
+        with pytest.raises(UsageError, match="nothing came within 1 s"):
+            await run_checks(UrlTarget(url, None), replace(settings("remote"), deadline=1.0))
+
+
+async def test_a_token_that_is_wrong_is_told_before_the_check(tmp_path: Path) -> None:
+    async with served(tmp_path) as target:
+        with pytest.raises(UsageError, match=r"401.*this token was not taken"):
+            await run_checks(UrlTarget(target.name, "hf_wrong"), settings("remote", cwd=tmp_path))
+        with pytest.raises(UsageError, match=r"401.*give its token by --token-file"):
+            await run_checks(UrlTarget(target.name, None), settings("remote", cwd=tmp_path))
+
+
+async def test_a_server_of_the_same_user_on_this_machine_is_checked_without_a_token(tmp_path: Path) -> None:
+    (tmp_path / "local.token").write_text(f"{TOKEN}\n")
+    env = {"HOLDFAST_STORE": str(tmp_path / "s.db"), "PATH": "/usr/bin:/bin"}
+    async with served(tmp_path) as target:
+        url = target.name.replace("ws:", "http:")
+        rules = ("--only", "initialize", "--protocol", "1", "--cwd", str(tmp_path))
+        checking = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "holdfast", "check", "--url", url, *rules, env=env, stderr=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        printed = await checking.communicate()
+    assert checking.returncode == 0, printed

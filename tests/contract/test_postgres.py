@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from tests.support import postgres
-from tests.support.stores import CWD, hits, info, talked, turn, walk
+from tests.support.stores import CWD, hits, info, message, talked, turn, walk
 
 from holdfast.errors import StoreError, StoreTooNew, UsageError
-from holdfast.model import SessionState
+from holdfast.model import Scope, SessionState
 from holdfast.store import open_store
 
 if TYPE_CHECKING:
@@ -79,3 +80,22 @@ async def test_statements_need_not_be_prepared(in_postgres: Place) -> None:
         assert await hits(store, "needle") == ["one needle"]
     finally:
         await store.close()
+
+
+@pytest.mark.requirement("P12")
+@pytest.mark.parametrize("few", [0, 5, 6, 7, 30], ids=lambda few: f"few are {few}")
+async def test_what_is_older_than_those_walked_through_is_found_newest_first_and_nothing_of_others(
+    in_postgres: Place, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    for name, value in (("WALKED", 4), ("PAGE", 2), ("FEW", few)):
+        monkeypatch.setattr(f"holdfast.store.postgres.search.{name}", value)
+    async with in_postgres.open() as store:
+        for number in range(12):
+            principal = "me" if number % 2 else "another"
+            claim = await store.create(msgspec.structs.replace(info(), principal=principal), SessionState())
+            await turn(store, claim, message(f"needle {number}"), message(f"hay {number}"))
+        for principal, expected in (("me", [11, 9, 7, 5, 3, 1]), ("another", [10, 8, 6, 4, 2, 0]), ("nobody", [])):
+            for limit in (1, 3, 20):
+                found = await store.search("needle", Scope(principal), cwd=None, limit=limit)
+                assert [hit.text for hit in found] == [f"needle {number}" for number in expected[:limit]]
+            assert await store.search("absent", Scope(principal), cwd=None, limit=20) == []

@@ -95,12 +95,18 @@ async def test_a_page_is_a_walk_along_the_sessions_of_its_own_scope(in_postgres:
         "ANALYZE",
     )
     last = 1 << 62
-    for name, index in (("list_in_scope", "session_in_scope"), ("list_in_directory", "session_in_directory")):
-        statement = queries()[name]
-        for placeholder, value in (
-            ("$1", "'other'"), ("$2::text[]", "NULL::text[]"), ("ANY($2)", "ANY(NULL::text[])"), ("$3::", "'{f}'::"),
-            ("$4", str(last)), ("$5", str(last)), ("$6", "51"), ("$7", "'\"/d7\"'"),
-        ):  # fmt: skip
-            statement = statement.replace(placeholder, value)
-        plan = "\n".join(row[0] for row in await run_sql(in_postgres.path, f"EXPLAIN {statement}"))
-        assert index in plan and "Seq Scan on session" not in plan and "session_by_age" not in plan, plan
+    for name, index, more, value in (
+        ("list_in_scope", "session_in_scope", "", ""),
+        ("list_in_directory", "session_in_directory", ", text", ", '\"/d7\"'"),
+    ):
+        prepare = (
+            f"PREPARE page (text, text[], boolean, bigint, bigint{more}) AS {queries()[name].replace(':rows', '51')}"
+        )
+        page = f"EXECUTE page ('other', NULL, false, {last}, {last}{value})"
+        for mode in ("force_custom_plan", "force_generic_plan"):
+            rows = await run_sql(in_postgres.path, f"SET plan_cache_mode = {mode}", prepare, f"EXPLAIN {page}")
+            plan = "\n".join(row[0] for row in rows)
+            assert index in plan and "Seq Scan on session" not in plan and "session_by_age" not in plan, plan
+        again = "SELECT generic_plans FROM pg_prepared_statements WHERE name = 'page'"
+        ((plans,),) = await run_sql(in_postgres.path, prepare, *[page] * 8, again)
+        assert plans == 3, "it is planned anew for every page"

@@ -50,6 +50,29 @@ async def test_the_logs_of_sealed_turns_are_read_in_order_with_their_last_lines(
         assert not any((await kept(store, claim)).values()), "one that has no last line ends it for all"
 
 
+@pytest.mark.parametrize("durable", [True, False])
+async def test_the_lines_that_a_log_is_opened_with_come_first_and_what_was_accepted_is_not_among_them(
+    place: Place, durable: bool
+) -> None:
+    first = (
+        b'{"sessionUpdate":"_holdfast/begun","epoch":1,"events":[]}',
+        b'{"sessionUpdate":"_holdfast/passed","count":1}',
+    )
+    opening = b"".join(line + b"\n" for line in first)
+    tricky = prompt('{"sessionUpdate":"_holdfast/begun"')
+    async with place.open() as store:
+        store.keep_events(EventWindow())
+        claim = await new(store)
+        for said in ("a", "b", ""):  # the first begins in the database, others may not; the last says nothing
+            log = await store.begin(claim, tricky, NOTHING, durable=durable, opening=opening)
+            if said:
+                await keep(log, message(said, key=said))
+            await store.seal(claim, [message("x")], NOTHING, messages=1, last=LAST + b"\n")
+        await store.begin(claim, [], NOTHING, activity=False, opening=opening)
+        ended = {n: [*first, *lines(*said), LAST] for n, said in enumerate(("a", "b", ""), 1)}
+        assert await kept(store, claim) == {**ended, 4: [*first]}
+
+
 async def test_nothing_stays_where_nobody_asked_for_it(place: Place) -> None:
     async with place.open() as store:
         claim = await new(store)
@@ -69,6 +92,28 @@ async def test_logs_stay_across_the_death_of_their_process_and_a_claim_of_anothe
         assert await kept(store, claim) == {1: [*lines("a"), LAST]}
         await logged_turn(store, claimed.claim, "b")
         assert await kept(store, claim) == {1: [*lines("a"), LAST], 2: [*lines("b"), LAST]}
+
+
+async def test_a_process_that_keeps_nothing_removes_what_others_have_kept(lasting: Place) -> None:
+    async with lasting.open() as store:
+        store.keep_events(EventWindow())
+        claim = await new(store)
+        await logged_turn(store, claim, "a")
+        await logged_turn(store, claim, "b")
+    async with lasting.open() as store:
+        claim = (await store.claim(claim.session)).claim
+        await logged_turn(store, claim, "c")
+        assert not any((await kept(store, claim)).values())
+        await logged_turn(store, claim, "d")
+        assert not any((await kept(store, claim)).values())
+        store.keep_events(EventWindow())
+        await logged_turn(store, claim, "e")
+        await logged_turn(store, claim, "f")
+        assert {turn: said for turn, said in (await kept(store, claim)).items() if said} == {
+            5: [*lines("e"), LAST], 6: [*lines("f"), LAST]
+        }  # fmt: skip
+        await logged_turn(store, claim, "g", last=None)
+        assert not any((await kept(store, claim)).values())
 
 
 async def test_what_is_too_much_goes_oldest_first(place: Place) -> None:

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from tests.support.stores import ALL, CWD, hits, info, lines, message, new, talked, turn
 
-from holdfast.model import SessionState
+from holdfast.format import lines_of
+from holdfast.model import History, SessionState, event_from
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
@@ -262,6 +263,17 @@ async def test_a_message_stored_on_several_lines_is_found_whole(place: Place) ->
         (hit,) = await store.search("red blue", ALL, cwd=None, limit=9)
         assert (hit.kind, hit.key) == ("agent_message", "m")
         assert [hit.text[start:end] for start, end in hit.marks] == ["blue", "red"]
+
+
+async def test_what_goes_on_from_an_earlier_part_is_found_by_the_name_of_what_it_is(place: Place) -> None:
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "the end"}}
+    going_on = History(complete=False)
+    going_on.apply(event_from(chunk))
+    async with place.open() as store:
+        claim = await new(store)
+        await turn(store, claim, *lines_of(going_on))
+        (hit,) = await store.search("end", ALL, cwd=None, limit=9)
+        assert (hit.kind, hit.key, hit.text) == ("agent_message", "m", "the end")
 
 
 async def test_lines_added_later_to_a_segment_are_found_where_they_are(place: Place) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from tests.support import postgres
 from tests.support.acp import Refused, patiently
-from tests.support.nodes import SECRET, Node
+from tests.support.nodes import AGENT, SECRET, Node
 from tests.torture.any_node import trial
 
 from holdfast.engine.relay.messages import NOT_HERE, Open, Setup
@@ -21,7 +23,7 @@ from holdfast.neighbours.node_links import PATH
 from holdfast.transport.websocket_client import connect_websocket
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Generator
     from pathlib import Path
 
     from tests.support.acp import Client
@@ -30,11 +32,11 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.requirement("F4", "P4")]
 
 
 @contextmanager
-def nodes(place: Path, *names: str, lease: float = 3.0) -> Generator[list[Node]]:
+def nodes(place: Path, *names: str, lease: float = 3.0, source: str = AGENT) -> Generator[list[Node]]:
     """Start nodes on one database."""
     address = postgres.empty_database().partition("lease=")[0] + f"lease={lease:g}"
     with ExitStack() as stack:
-        yield [stack.enter_context(Node(place, name, address)) for name in names]
+        yield [stack.enter_context(Node(place, name, address, source=source)) for name in names]
 
 
 async def join(client: Client, session: str, place: Path) -> None:
@@ -151,6 +153,64 @@ async def test_an_owner_that_is_stopped_past_its_lease_shows_nothing_more_and_fo
             for client in (one, watching):
                 await client.until(lambda client=client: client.said() == two.said())
         assert performed(tmp_path) == ["1", "20 wait", "3", "4"]
+
+
+SLOW_END = """
+import asyncio, os
+from holdfast import Agent
+
+agent = Agent("shared")
+
+
+@agent.prompt
+async def answer(turn):
+    await turn.say("a ")
+    while not os.path.exists("go"):
+        await asyncio.sleep(0.01)
+    await turn.say("b ")
+"""
+
+
+@pytest.mark.requirement("P5", "B12")
+async def test_who_comes_to_another_node_while_a_turn_is_sealed_has_all_of_it_once(tmp_path: Path) -> None:
+    with nodes(tmp_path, "a", "b", lease=60.0, source=SLOW_END) as (a, b):
+        async with a.client(2) as one, b.client(2) as two, b.client(1) as three:
+            session = await one.new(str(tmp_path))
+            mine = one.begin_prompt(session, "go on")
+            await heard(one, "a ")
+            async with row_locked(a.store, session):
+                (tmp_path / "go").touch()
+                await sealing(a.store)
+                joining = [asyncio.ensure_future(join(client, session, tmp_path)) for client in (two, three)]
+                await asyncio.wait(joining, timeout=2.0)  # they come while the seal waits for the row
+            await patiently(mine)
+            for done in joining:
+                await patiently(done)
+            await one.until(lambda: one.states()[-1:] == ["end_turn"])
+            for client in (one, two, three):
+                await heard(client, "b ")
+                assert client.said() == "a b "
+
+
+@asynccontextmanager
+async def row_locked(address: str, session: str) -> AsyncGenerator[None]:
+    """Let nobody change the row of a session: a seal waits for it."""
+    connect = cast("Any", asyncpg.connect)  # pyright: ignore[reportUnknownMemberType]
+    connection = await connect(postgres.OURS.sub("", address))
+    try:
+        async with connection.transaction():
+            await connection.fetch("SELECT 1 FROM holdfast.session WHERE id = $1 FOR SHARE", session)
+            yield
+    finally:
+        await connection.close()
+
+
+async def sealing(address: str) -> None:
+    """Wait until a statement waits for a lock."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    async with asyncio.timeout(60):
+        while not await postgres.run_sql(address, waiting):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 async def test_an_owner_that_cannot_be_reached_while_its_lease_holds_is_named(tmp_path: Path) -> None:

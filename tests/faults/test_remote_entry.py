@@ -16,6 +16,9 @@ from tests.support.remote import Remote, served
 
 from holdfast.server.remote import Everybody, Names, RemoteLimits, SignIn, TokenFile, names_for
 from holdfast.server.remote.authentication import hash_token
+from holdfast.server.remote.connections import LOOK_SECONDS
+from holdfast.server.remote.requests import Refusal, RemoteRequest
+from holdfast.transport.websocket_client import connect_websocket
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +59,27 @@ async def test_a_token_is_needed_everywhere_and_before_any_upgrade(tmp_path: Pat
         assert (await remote.ask("GET", path="/healthz", token=None)).status == 200
 
 
+@pytest.mark.requirement("H6")
+@pytest.mark.parametrize("way", ["websocket", "asgi websocket", "http"])
+async def test_who_has_no_token_any_more_is_turned_out_and_nobody_else(way: str, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    tokens = TokenFile(file)
+    ada, bob = tokens.add("ada"), tokens.add("bob")
+    async with served(way=way, authenticator=tokens) as remote:
+        client, other = await remote.client(way, token=ada), await remote.client(way, token=bob)
+        assert await client.prompt(await client.new(), "hello") == "end_turn"
+        written = file.read_text()
+        file.write_text("this is not TOML")  # as while somebody edits it
+        await asyncio.sleep(2 * LOOK_SECONDS)
+        assert len(remote.server.connections) == 2
+        file.write_text(written)
+        TokenFile(file).remove("ada")  # as another process does
+        async with asyncio.timeout(PATIENCE):
+            while len(remote.server.connections) > 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert await other.prompt(await other.new(), "hello") == "end_turn"
+
+
 async def test_only_the_hash_of_a_token_is_stored_and_others_cannot_read_the_file(tmp_path: Path) -> None:
     file = tmp_path / "tokens.toml"
     token = TokenFile(file).add("ada")
@@ -76,16 +100,53 @@ async def test_a_server_that_is_asked_under_another_name_refuses(host: str) -> N
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://localhost:1", "file://", "http://127.0.0.1"]
+    "origin",
+    [
+        *("https://evil.example", "null", "http://localhost:1", "file://", "http://127.0.0.1"),
+        *(
+            "http://[",
+            "http://[::1",
+            "://",
+            "http://127.0.0.1:{port}/page",
+            "http://me@127.0.0.1:{port}",
+            "ws://127.0.0.1:{port}",
+        ),
+    ],
 )
 async def test_pages_of_others_are_refused(origin: str) -> None:
     async with served(authenticator=Everybody()) as remote:
+        origin = origin.replace("{port}", str(remote.port))
         assert (await remote.ask("POST", body=INITIALIZE, origin=origin)).status == 403
         assert await upgrade(remote, origin=origin) == 403
         own = f"http://127.0.0.1:{remote.port}"
         assert (await remote.ask("POST", body=INITIALIZE, origin=own)).status == 200
         assert await upgrade(remote, origin=own) == 101
         assert (await remote.ask("POST", body=INITIALIZE, sec_fetch_site="cross-site")).status == 403
+
+
+@pytest.mark.requirement("H6")
+@pytest.mark.parametrize(
+    ("asked_under", "origin", "secure", "is_let_in"),
+    [
+        ("agents.example.org", "https://agents.example.org", True, True),
+        ("agents.example.org", "http://agents.example.org", True, False),  # somebody on the way may have made that page
+        ("agents.example.org", "https://agents.example.org", False, True),  # a proxy in front has TLS
+        ("10.0.0.7", "https://10.0.0.7", True, True),
+        ("10.0.0.7", "https://6.6.6.6", True, False),
+        ("agents.example.org", "https://6.6.6.6", True, False),
+        ("agents.example.org", "https://6.6.6.6:443", False, False),
+    ],
+)
+def test_a_page_at_an_address_of_somebody_elses_is_not_the_servers_own(
+    asked_under: str, origin: str, secure: bool, is_let_in: bool
+) -> None:
+    names = names_for("0.0.0.0", 443, ["agents.example.org"])
+    request = RemoteRequest("POST", "/acp", {"host": asked_under, "origin": origin}, (), "192.0.2.1", secure)
+    if is_let_in:
+        names.check(request)
+    else:
+        with pytest.raises(Refusal, match="may not use this server"):
+            names.check(request)
 
 
 def test_the_names_of_a_server_are_its_own() -> None:
@@ -129,6 +190,30 @@ async def test_a_link_signs_in_one_browser_once() -> None:
         assert (await remote.ask("POST", body=INITIALIZE, origin="https://evil.example", **signed_in)).status == 403
 
 
+async def test_a_link_that_another_page_leads_to_signs_in_nobody_unasked() -> None:
+    sign_in = SignIn()
+    async with served(sign_in=sign_in) as remote:
+        link = f"/link/{sign_in.new_link('ada')}"
+        for site in ("cross-site", "same-site"):
+            led = {"sec_fetch_site": site, "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+            asked = await remote.ask("GET", path=link, token=None, **led)
+            assert asked.status == 200 and "set-cookie" not in asked.headers and b"asked for it" in asked.body
+            for other in ({"sec_fetch_dest": "iframe"}, {"sec_fetch_mode": "no-cors", "sec_fetch_dest": "image"}):
+                refused = await remote.ask("GET", path=link, token=None, **{**led, **other})
+                assert refused.status == 403 and "set-cookie" not in refused.headers
+        assert (await remote.ask("GET", path=link, token=None, sec_fetch_site="same-origin")).status == 303
+
+
+async def test_servers_on_other_ports_of_a_machine_have_cookies_of_their_own() -> None:
+    sign_in = SignIn()
+    async with served(sign_in=sign_in) as one, served(sign_in=sign_in) as other:
+        named = [
+            (await each.ask("GET", path=f"/link/{sign_in.new_link('ada')}", token=None)).headers["set-cookie"]
+            for each in (one, other)
+        ]
+        assert [cookie.partition("=")[0] for cookie in named] == [f"holdfast-{one.port}", f"holdfast-{other.port}"]
+
+
 async def test_a_cookie_holds_across_restarts_and_not_with_another_key(tmp_path: Path) -> None:
     cookie = SignIn(tmp_path / "key").cookie_for("ada", secure=True).partition("=")[2].partition(";")[0]
     assert SignIn(tmp_path / "key").principal_of(cookie) == "ada"
@@ -151,6 +236,15 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     async with served(limits=RemoteLimits(body_seconds=0.1)) as remote:
         slow = await remote.ask("POST", body=b"{", content_length="1000")
         assert slow.status == 408
+
+
+@pytest.mark.parametrize("shape", ['{"jsonrpc":"2.0","id":1,"method":"x","params":%s}', '{"x":%s}', '{"id":%s}'])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+async def test_a_body_that_is_nested_deeply_is_refused_and_no_failure(shape: str, opening: str, closing: str) -> None:
+    async with served() as remote:
+        body = shape % (opening * 100_000 + "1" + closing * 100_000)
+        answer = await remote.ask("POST", body=body.encode())
+        assert (answer.status, b"nested" in answer.body) == (400, True)
 
 
 async def test_headers_without_end_are_cut_off() -> None:
@@ -249,17 +343,34 @@ async def test_as_many_connections_as_there_are_descriptors_harm_nobody_who_is_i
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+BAD_FRAMES = (
+    b"\xff\xff" + bytes(12), b"\x81\x05hello", b"\x83\x80\0\0\0\0", b"\x09\x80\0\0\0\0", b"\x80\x80\0\0\0\0",
+    b"\x89\xfe\x00\x7e\0\0\0\0", b"\x81\xff" + b"\xff" * 8 + bytes(4),
+)  # fmt: skip
+
+
 async def test_frames_that_are_none_end_their_connection_alone() -> None:
     async with served() as remote:
         client = await remote.client()
-        for bad in (b"\xff\xff", b"\x81\x05hello", b"\x83\x80\0\0\0\0", b"\x09\x80\0\0\0\0", b"\x80\x80\0\0\0\0",
-                    b"\x89\xfe\x00\x7e\0\0\0\0", b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff"):  # fmt: skip
-            transport: Any = await remote.transport("websocket")
-            transport.open(_Ignore())
-            transport._stream.write(bad)
-            async with asyncio.timeout(PATIENCE):
-                await transport._gone.wait()
+        for bad in BAD_FRAMES:
+            await _is_gone_after(bad, await remote.transport("websocket"))
         assert await client.new()
+
+
+async def test_a_frame_that_stops_in_its_head_ends_its_connection_when_a_sign_of_life_is_asked_for() -> None:
+    async with served() as remote:
+        client = await remote.client()
+        for bad in (b"\xff\xff", b"\x81\xff" + b"\xff" * 8):
+            headers = {"Authorization": "Bearer ada"}
+            await _is_gone_after(bad, await connect_websocket(remote.url, headers=headers, ping=0.3, pong=0.3))
+        assert await client.new()
+
+
+async def _is_gone_after(bad: bytes, transport: Any) -> None:
+    transport.open(_Ignore())
+    transport._stream.write(bad)
+    async with asyncio.timeout(PATIENCE):
+        await transport._gone.wait()
 
 
 def _ignore(_loop: asyncio.AbstractEventLoop, _happened: dict[str, Any]) -> None: ...

@@ -80,14 +80,15 @@ async def test_a_websocket_that_gives_no_sign_of_life_is_closed_and_its_turn_goe
 
 async def test_a_stream_of_events_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_streams, "STALL_SECONDS", 0.5)
-    async with served() as remote:
+    # Where the system had room for all of it the system would give the reader up, half a minute later.
+    async with served(send_buffer=4_096) as remote:
         begun = await remote.ask("POST", body=INITIALIZE)
         connection = begun.headers["acp-connection-id"]
         head = f"host: 127.0.0.1:{remote.port}\r\nauthorization: Bearer ada\r\nacp-connection-id: {connection}\r\n"
         other = await remote.client()
         session = await other.new()
         load: dict[str, Any] = {"sessionId": session, "cwd": "/project", "mcpServers": []}
-        await other.prompt(session, "/stream 20000")
+        await other.prompt(session, "/think " + "x" * 1_000_000)
         stalled = deaf(remote, f"GET /acp HTTP/1.1\r\n{head}accept: text/event-stream\r\n\r\n".encode())
         await asyncio.sleep(0.2)
         before = sockets()

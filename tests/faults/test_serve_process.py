@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
+import socket
 import ssl
+import struct
 import subprocess
 import sys
+import time
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,22 +55,78 @@ def test_sigterm_lets_a_running_turn_end_and_takes_no_new_one(tmp_path: Path) ->
         assert asyncio.run(story()) == 0
 
 
-@pytest.mark.requirement("H6")
-def test_over_tls_an_editor_is_let_in_and_the_wrong_authority_is_refused(tmp_path: Path) -> None:
+def test_the_commands_that_a_server_prints_get_in_as_they_are(tmp_path: Path) -> None:
+    with ServeProcess(tmp_path) as server:  # whose store is not the one that commands would look beside
+        said = server.complaints()
+        chat, token = (next(line for line in said.splitlines() if start in line) for start in ("chat", "token new"))
+        for printed, more, heard in (
+            (chat, ["--print", "--prompt", "hello"], "hello"),
+            (token.replace("NAME", "ada"), [], ""),
+        ):
+            command = [sys.executable, "-m", *shlex.split(printed[printed.index("holdfast ") :]), *more]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            assert heard in done.stdout
+        assert "ada" in server.tokens.path.read_text()
+
+
+def served_over_tls(directory: Path) -> ServeProcess:
+    """Return a server with a certificate of its own, `cert.pem`."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("openssl is not installed: no certificate can be made")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert, key = directory / "cert.pem", directory / "key.pem"
     subprocess.run(
         [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
          "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)],
         check=True, capture_output=True,
     )  # fmt: skip
-    options = ("--tls-cert", str(cert), "--tls-key", str(key))
-    server = ServeProcess(tmp_path, options=options)
+    server = ServeProcess(directory, options=("--tls-cert", str(cert), "--tls-key", str(key)))
     server.base = f"https://localhost:{server.port}"
     server.trust = ssl.create_default_context(cafile=str(cert))
-    with server:
+    return server
+
+
+@pytest.mark.requirement("H5")
+def test_over_tls_a_websocket_that_ends_in_whatever_way_is_gone_at_once(tmp_path: Path) -> None:
+    with served_over_tls(tmp_path) as server:
+        token = server.token("ada")
+        trust = server.trust
+        assert trust is not None
+
+        def connections() -> float:
+            asked = urllib.request.Request(f"{server.base}/metrics", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(asked, timeout=30, context=trust) as answer:
+                lines: list[str] = answer.read().decode().splitlines()
+            return sum(float(line.split()[-1]) for line in lines if line.startswith("holdfast_connections{"))
+
+        head = (
+            f"GET /acp HTTP/1.1\r\nHost: localhost:{server.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+            f"Authorization: Bearer {token}\r\n\r\n"
+        )
+        goodbye = b"\x88\x82\0\0\0\0\x03\xe8"
+        for last, reset in ((b"", False), (b"", True), (goodbye, False), (b"\x82\x81\0\0\0\0x", False)):
+            plain = socket.create_connection(("127.0.0.1", server.port), 30)
+            with trust.wrap_socket(plain, server_hostname="localhost") as client:
+                client.sendall(head.encode())
+                assert client.recv(4096).startswith(b"HTTP/1.1 101")
+                assert connections()
+                client.sendall(last)
+                if reset:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        give_up = time.monotonic() + 20  # less than the pings need to find out
+        while connections() and time.monotonic() < give_up:
+            time.sleep(0.1)
+        assert not connections()
+        assert "Traceback" not in server.complaints()
+
+
+@pytest.mark.requirement("H6")
+def test_over_tls_an_editor_is_let_in_and_the_wrong_authority_is_refused(tmp_path: Path) -> None:
+    cert = tmp_path / "cert.pem"
+    with served_over_tls(tmp_path) as server:
         (tmp_path / "token").write_text(server.token("ada"))
         url = f"https://localhost:{server.port}/acp"
         connect = [sys.executable, "-m", "holdfast", "connect", url, "--token-file", str(tmp_path / "token")]

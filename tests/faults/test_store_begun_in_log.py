@@ -275,6 +275,22 @@ async def test_turns_of_any_size_follow_each_other_in_one_log(place: Place, wind
             assert kept[-6:] == [b'{"sessionUpdate":"_last"}'] * 6
 
 
+async def test_what_happens_between_turns_is_not_taken_for_the_turn_before(place: Place) -> None:
+    async with place.open() as store:
+        store.keep_events(EventWindow())
+        claim = await talked(store, "/work", "a")
+        await store.begin(claim, prompt("in the log alone"), NOTHING)
+        await store.seal(claim, [message("b")], NOTHING, messages=1, last=b"")
+        log = await store.begin(claim, [], NOTHING, activity=False)
+        log.append(SAID + b"\n")
+        await walk(store)  # before that, turns are noted that only their logs know of
+        unsealed = (await store.snapshot(claim.session)).unsealed
+        assert unsealed is not None and unsealed.lines == [SAID]
+    async with place.open() as store:
+        broken = (await store.claim(claim.session)).broken
+        assert broken is not None and broken.lines == [SAID]
+
+
 async def test_a_log_that_keeps_what_was_said_takes_the_next_turn_too(place: Place) -> None:
     async with place.open() as store, place.open() as other:
         store.keep_events(EventWindow())

@@ -29,6 +29,8 @@ pytestmark = pytest.mark.requirement("P11")
 SAID = [message(f"word{n} {'x' * 20_000}", key=f"m{n}") for n in range(12)]
 """Three to a segment, if they are sealed at once."""
 
+SMALL = [message("small one", key="s1"), message("small two", key="s2")]
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
@@ -56,8 +58,8 @@ async def filled(place: Place) -> str:
     async with place.open() as store:
         claim = await new(store)
         await turn(store, claim, *SAID)
-        await turn(store, claim, message("small one", key="s1"))
-        await turn(store, claim, message("small two", key="s2"))
+        for small in SMALL:
+            await turn(store, claim, small)
         await store.release(claim)
     return claim.session
 
@@ -111,6 +113,12 @@ async def test_what_is_whole_can_be_read_with_a_mark_in_the_place_of_the_rest(pl
         ("UPDATE segment SET checksum = NULL, body = x'00ff0a0a' WHERE id = 1", [("_holdfast/damaged", 0, 3), "m3"]),
         ("UPDATE segment SET checksum = NULL, lines = 2 WHERE id = 1", None),
         ("UPDATE segment SET checksum = checksum + 1 WHERE id = 1", [("_holdfast/damaged", 0, 3), "m3"]),
+        ("UPDATE segment SET body = CAST(body AS TEXT) || 'x' WHERE id = 1", [("_holdfast/damaged", 0, 3), "m3"]),
+        ("UPDATE segment SET body = CAST(x'ff61' AS TEXT) WHERE id = 1", [("_holdfast/damaged", 0, 3), "m3"]),
+        ("UPDATE segment SET body = 7 WHERE id = 1", [("_holdfast/damaged", 0, 3), "m3"]),
+        ("UPDATE segment SET lines = 'x' WHERE id = 1", [("_holdfast/damaged", 0, 3), "m3"]),
+        ("UPDATE segment SET lines = 0 WHERE id = 1", [("_holdfast/damaged", 0, 3), "m3"]),
+        ("UPDATE history_segment SET position = 4 WHERE position = 3", None),
     ],
 )
 async def test_whatever_is_missing_is_marked_and_never_passed_over(
@@ -125,6 +133,76 @@ async def test_whatever_is_missing_is_marked_and_never_passed_over(
         if expected is not None:
             assert found[: len(expected)] == expected
             assert found[-3:] == ["m11", "s1", "s2"]
+
+
+KEYS = [*(f"m{n}" for n in range(12)), "s1", "s2"]
+
+
+@pytest.mark.parametrize("lines", [4, 5, 6, 9, 11, 12, 14, 1 << 40])
+@pytest.mark.parametrize("segment", [1, 2, 4])
+async def test_a_part_that_counts_its_lines_wrongly_hides_none_of_the_next(
+    monkeypatch: pytest.MonkeyPatch, place: Place, segment: int, lines: int
+) -> None:
+    session = await filled(place)
+    spoil(place, "UPDATE segment SET lines = ? WHERE id = ?", lines, segment)
+    for size in (1, 1 << 20):  # each part is read by itself, and all at once
+        monkeypatch.setattr("holdfast.store.sqlite.histories.FIRST_READ_BYTES", size)
+        monkeypatch.setattr("holdfast.store.sqlite.histories.READ_BYTES", size)
+        async with place.open() as store:
+            assert [key for key in await marked(store, session) if isinstance(key, str)] == KEYS
+            assert await history(store, session) == bodies(SAID + SMALL)
+
+
+@pytest.mark.parametrize("lines", [0, 1, 11, 13])
+async def test_a_session_that_counts_too_few_lines_is_not_taken_for_a_short_one(place: Place, lines: int) -> None:
+    session = await filled(place)
+    spoil(place, "UPDATE session SET lines = ?", lines)
+    async with place.open() as store:
+        with pytest.raises(StoreDamaged, match=f"Lines {lines + 1} to 14 "):
+            await history(store, session, lines)
+        assert await marked(store, session) == KEYS
+        assert await marked(store, session, end=lines) == KEYS
+        found = {finding.about: finding async for finding in store.examine()}
+        assert found["histories"].level == "problem"
+
+
+async def test_the_doctor_finds_parts_that_are_out_of_place(place: Place) -> None:
+    session = await filled(place)
+    spoil(place, "UPDATE history_segment SET position = 4 WHERE position = 3")
+    async with place.open() as store:
+        found = {finding.about: finding async for finding in store.examine()}
+        assert found["histories"].level == "problem"
+        assert f"line 5 of {session}" in found["histories"].says
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "title = x'ff4142'",
+        "cwd = x'2f74'",
+        "additional = '[oops'",
+        "additional = x'ff'",
+        "state = x'7b'",
+        "state = 3",
+        "created_at = 'abc'",
+        "lines = 'x'",
+    ],
+)
+async def test_a_session_whose_row_is_damaged_is_told_of_and_harms_no_other(place: Place, wrong: str) -> None:
+    session = await filled(place)
+    async with place.open() as store:
+        other = (await talked(store, CWD, "whole")).session
+    spoil(place, f"UPDATE session SET {wrong} WHERE id = ?", session)
+    async with place.open() as store:
+        page = await store.list(ALL, cwd=None, archived="exclude", cursor=None, limit=50)
+        assert {each.id for each in page.sessions} == {session, other}
+        assert (await store.get(other)).info.id == other
+        with pytest.raises(StoreDamaged, match=f"session {session} is damaged"):
+            await store.get(session)
+        found = {finding.about: finding async for finding in store.examine()}
+        assert found["sessions"].level == "problem"
+        assert session in found["sessions"].says
+        assert other not in found["sessions"].says
 
 
 async def test_a_history_whose_end_is_missing_is_not_taken_for_a_short_one(place: Place) -> None:

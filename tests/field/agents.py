@@ -67,9 +67,13 @@ class FieldAgent:
         """Whether its program is there."""
         return (self.programs / self.command[0]).exists()
 
+    def command_in(self, version: int) -> tuple[str, ...]:
+        """Return the command that starts it in a protocol version, as one types it."""
+        return self.command_v2 if version == 2 and self.command_v2 else self.command
+
     def start(self, version: int = 1) -> list[str]:
-        """Return the command that starts it in a protocol version."""
-        program, *arguments = self.command_v2 if version == 2 and self.command_v2 else self.command
+        """Return the command that starts it in a protocol version, by the program's path."""
+        program, *arguments = self.command_in(version)
         return [str(self.programs / program), *arguments]
 
     def environment(self, home: Path, model: str) -> dict[str, str]:

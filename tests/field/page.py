@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from holdfast.check.report import Outcome, from_json
-from holdfast.check.requirements import BY_ID, Tier
+from holdfast.check.requirements import BY_ID, Tier, required
 from tests.field.agents import ROOT
+from tests.field.kept_verdicts import short, verdict_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,72 +19,90 @@ if TYPE_CHECKING:
     from tests.field.agents import FieldAgent
 
 MANNERS = ("alone", "wrapped")
+PROFILES = ("spec", "sessions", "durability", "hostile", "mcp", "client-services")
 PAGE = ROOT / "docs" / "field.md"
 BEGIN = "<!-- made by `make field-check` -->"
 END = "<!-- end -->"
-SEEN_CHARACTERS = 160
-_HERE = re.compile(r"(?<![\w.])/(?:[\w.@+-]+/)*[\w.@+-]+")
-"""Names of directories, which say nothing to others."""
 
 
-def write_page(agents: Mapping[str, FieldAgent], reports: Path) -> None:
-    """Put the tables of these reports into the page."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
+def write_page(agents: Mapping[str, FieldAgent]) -> None:
+    """Put the tables of the verdicts that are kept into the page."""
+    PAGE.write_text(page_text(agents))
+
+
+def page_text(agents: Mapping[str, FieldAgent] | None = None) -> str:
+    """Return the page as it is, or as it would be with the verdicts on `agents` that are kept."""
+    text = PAGE.read_text()
+    if agents is None:
+        return text
+    before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{_tables(agents, reports)}\n{END}{after}")
+    return f"{before}{BEGIN}\n\n{_tables(agents)}\n{END}{after}"
 
 
-def _tables(agents: Mapping[str, FieldAgent], reports: Path) -> str:
-    parts = [_summary(agents, reports)]
+def tables_of(page: str) -> list[str]:
+    """Return the lines of a page that are made of verdicts."""
+    return page.partition(BEGIN)[2].partition(END)[0].splitlines()
+
+
+def _tables(agents: Mapping[str, FieldAgent]) -> str:
+    parts = [_summary(agents)]
     for manner in MANNERS:
-        files = [str(file) for _, _, file in _found(agents, reports, manner)]
+        files = [str(file) for _, _, file in _found(agents, manner)]
         compared = subprocess.run(
             [sys.executable, "-m", "holdfast", "check", "--compare", *files], capture_output=True, check=True, text=True
         )
         parts.append(f"## {manner.capitalize()}\n\n{compared.stdout}")
     parts.append("## What was seen\n")
     for agent in agents.values():
-        parts += _faults(agent, reports)
+        parts += _faults(agent)
     return "\n".join(parts)
 
 
-def _found(agents: Mapping[str, FieldAgent], reports: Path, manner: str) -> Iterator[tuple[FieldAgent, int, Path]]:
+def _found(agents: Mapping[str, FieldAgent], manner: str) -> Iterator[tuple[FieldAgent, int, Path]]:
     for agent in agents.values():
         for version in agent.protocols:
-            file = reports / f"{agent.name}-v{version}-{manner}.json"
+            file = verdict_file(f"{agent.name}-v{version}-{manner}")
             if file.exists():
                 yield agent, version, file
 
 
-def _summary(agents: Mapping[str, FieldAgent], reports: Path) -> str:
-    wrapped = {(agent.name, version): _counts(file) for agent, version, file in _found(agents, reports, "wrapped")}
+def _summary(agents: Mapping[str, FieldAgent]) -> str:
     lines = [
         "| agent | protocol | alone: passed | broken rules | broken promises | wrapped: passed | broken rules | broken promises | day |",  # noqa: E501
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for agent, version, file in _found(agents, reports, "alone"):
-        alone = _counts(file)
-        behind = wrapped.get((agent.name, version), ("?", "?", "?", ""))
-        cells = [f"{agent.title} {agent.version}", str(version), *alone[:3], *behind[:3], alone[3]]
-        lines.append("| " + " | ".join(cells) + " |")
+    for agent in agents.values():
+        for version in agent.protocols:
+            alone, wrapped = (_counts(verdict_file(f"{agent.name}-v{version}-{manner}"), version) for manner in MANNERS)
+            day = ", ".join(dict.fromkeys(filter(None, (alone[3], wrapped[3]))))
+            cells = [f"{agent.title} {agent.version}", str(version), *alone[:3], *wrapped[:3], day]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _counts(file: Path) -> tuple[str, str, str, str]:
+def _counts(file: Path, version: int) -> tuple[str, str, str, str]:
     """Return how many passed of how many that count, how many rules and promises are broken, and the day."""
+    if not file.exists():
+        return "not run", "", "", ""
     report = from_json(file.read_bytes())
-    passed, total = report.score
-    failed = [row.requirement.tier for row in report.results if row.outcome is Outcome.FAILED]
-    rules = sum(tier in (Tier.MANDATORY, Tier.ADVERTISED) for tier in failed)
-    return f"{passed} of {total}", str(rules), str(failed.count(Tier.PROMISE)), report.date
+    tried = [row for row in report.results if row.outcome is not Outcome.NOT_RUN]
+    counting = [row for row in tried if row.outcome is not Outcome.NOT_ADVERTISED]
+    passed = f"{sum(row.outcome is Outcome.PASSED for row in counting)} of {len(counting)}"
+    rules = len(required(PROFILES, (), version))
+    if len(tried) < rules:
+        passed += f" ({len(tried)} of {rules} rules tried)"
+    failed = [row.requirement.tier for row in counting if row.outcome is Outcome.FAILED]
+    broken = sum(tier in (Tier.MANDATORY, Tier.ADVERTISED) for tier in failed)
+    return passed, str(broken), str(failed.count(Tier.PROMISE)), report.date
 
 
-def _faults(agent: FieldAgent, reports: Path) -> list[str]:
+def _faults(agent: FieldAgent) -> list[str]:
     """Return what was seen of an agent where something failed, by version and manner."""
     parts: list[str] = []
     for version in agent.protocols:
         for manner in MANNERS:
-            file = reports / f"{agent.name}-v{version}-{manner}.json"
+            file = verdict_file(f"{agent.name}-v{version}-{manner}")
             if file.exists():
                 head = f"**{agent.title} {agent.version}, version {version}, {manner}**"
                 parts.append(f"{head}\n\n" + (_list(from_json(file.read_bytes())) or "Nothing failed.\n"))
@@ -105,5 +123,5 @@ def _list(report: Report) -> str:
 
 def _said(text: str) -> str:
     """Return what was said in one short line that Markdown takes as it is."""
-    plain = _HERE.sub("…", text).replace("`", "'").replace("\n", " ")
-    return f"`{plain[:SEEN_CHARACTERS]}{'…' * (len(plain) > SEEN_CHARACTERS)}`"
+    plain = short(text).replace("`", "'")
+    return f"`{plain}`"

@@ -65,6 +65,19 @@ async def test_a_command_of_several_lines_is_shown_as_it_is(version: int, projec
         assert (project / "HIDDEN").exists()
 
 
+@pytest.mark.requirement("C8", "P13")
+async def test_a_command_whose_title_does_not_say_it_exactly_is_shown_as_it_is(project: Path) -> None:
+    """`rm "a  b"` removes another file than `rm "a b"`, and a title has no two blanks in a row."""
+    commands = ('rm "a  b"', "rm a\tb", "rm a\u202eb", "rm \x1b[8ma")
+    script = [calls(*[("run", {"command": command}) for command in commands]), Say("Done.")]
+    async with coding(2, project, *script) as it:
+        asked = it.answer("reject_once")
+        assert await it.prompt("Run them") == "end_turn"
+        assert len(asked) == len(commands)
+        for call, command in zip(it.calls, commands, strict=True):
+            assert call["content"][0]["content"] == text(f"```sh\n{command}\n```")
+
+
 @pytest.mark.requirement("P13")
 @VERSIONS
 async def test_of_a_large_file_the_change_is_shown_and_what_is_too_long_to_show_is_not_asked_for(

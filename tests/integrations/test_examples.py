@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +127,35 @@ async def test_the_agent_on_plain_clients(version: int, monkeypatch: pytest.Monk
             assert client.said() == "One.Two."
             assert [it["content"] for it in server.requests[1]["messages"]] == ["first", "One.", "second"]
             assert [it["model"] for it in server.requests] == ["gpt-5.2", "claude-opus-4-7"]
+
+
+MISTAKEN = """def mean(values):
+    return sum(values) / (len(values) - 1)
+"""
+
+
+@VERSIONS
+async def test_the_agent_that_mends(version: int, tmp_path: Path) -> None:
+    (tmp_path / "stats.py").write_text(MISTAKEN)
+    (tmp_path / "test_stats.py").write_text("import stats\nassert stats.mean([1, 2, 3]) == 2\n")
+    async with serving(example("mender.py")) as host:
+        client = await host.client(version)
+        asked = allow(client)
+        session = await client.new(str(tmp_path))
+        assert await client.prompt(session, "The mean is too large") == "end_turn"
+        assert len(asked) == 1
+        assert [it["title"] for it in calls(client)] == ["Read stats.py", "Edit stats.py", "Run test_stats.py"]
+        assert "The test **passes**" in client.said()
+        client.forget()
+        await client.prompt(session, "And now?")
+        assert client.said() == "There is nothing to mend."
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.skipif(sys.platform != "linux", reason="it finds what to kill in /proc")
+def test_the_agent_that_forgets_is_wrapped_killed_and_told_again() -> None:
+    command = (sys.executable, str(EXAMPLES / "wrapped_and_killed.py"))
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "every word that was read is there: True" in shown.stdout
+    assert shown.stdout.rstrip().endswith("It was heron.")

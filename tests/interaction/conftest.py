@@ -22,8 +22,8 @@ def link(request: pytest.FixtureRequest) -> Link:
 ON_BOTH_STORES = {
     f"test_engine_{name}"
     for name in (
-        "asks", "between_turns", "cancelling", "ending", "forks", "idle", "memory", "options", "owners", "sessions",
-        "titles", "turns", "watching",
+        "arriving", "asks", "between_turns", "cancelling", "ending", "forks", "idle", "memory", "options", "owners",
+        "sessions", "titles", "turns", "watching",
     )
 }  # fmt: skip
 """These go through with a store in a file, and with one that is far away and takes its time."""

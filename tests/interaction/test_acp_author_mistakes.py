@@ -36,9 +36,40 @@ async def fill_tool(turn: Any, method: str, *arguments: Any) -> None:
         await getattr(call, method)(*arguments)
 
 
+async def fill_closed_tool(turn: Any, method: str, *arguments: Any) -> None:
+    result = getattr(turn.tool("Look"), method)(*arguments)
+    await result
+
+
+async def open_by_with(opened: Any) -> None:
+    with opened:
+        pass
+
+
+async def go_on(turn: Any) -> None:
+    work = turn.say("never")
+    try:
+        turn.tool("Look").go_on(work)
+    finally:
+        work.close()
+
+
 async def stop(turn: Any, reason: object) -> None:
     turn.stop(reason)
 
+
+async def decide(turn: Any, method: str, *arguments: Any) -> None:
+    if getattr(turn, method)(*arguments):
+        await turn.say("done without a yes")
+
+
+async def look_for(turn: Any, path: str) -> None:
+    if turn.files.exists(path):
+        await turn.say("found what is not there")
+
+
+NOT_OPEN = "the tool call 'Look' is not open; write `async with turn.tool(…) as call:`"
+NAME = {"name": {"type": "string"}}
 
 MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a number": (lambda turn: turn.say(5), "text must be a string, not int"),
@@ -58,12 +89,39 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a tool's content": (lambda turn: fill_tool(turn, "content", "hello"), "a content block must be a mapping"),
     "a tool's block": (lambda turn: fill_tool(turn, "content", {"type": "audio"}), "data"),
     "a tool's output": (lambda turn: fill_tool(turn, "output", {1, 2, object()}), "JSON"),
+    "a tool's text, unopened": (lambda turn: fill_closed_tool(turn, "text", "a"), NOT_OPEN),
+    "a tool's input, unopened": (lambda turn: fill_closed_tool(turn, "describe", "Look"), NOT_OPEN),
+    "a tool's failure, unopened": (lambda turn: fill_closed_tool(turn, "fail", "a"), NOT_OPEN),
+    "a tool's command, unopened": (lambda turn: fill_closed_tool(turn, "terminal", "touch", "ran"), NOT_OPEN),
+    "a tool's server, unopened": (lambda turn: fill_closed_tool(turn, "start_terminal", "touch", "ran"), NOT_OPEN),
+    "a tool's work, unopened": (go_on, NOT_OPEN),
+    "a tool opened by with": (lambda turn: open_by_with(turn.tool("Look")), "write `async` before the `with`"),
+    "a message opened by with": (lambda turn: open_by_with(turn.message()), "write `async` before the `with`"),
+    "a plan that is a text": (lambda turn: turn.plan("do it"), "write `turn.plan([…])`"),
+    "a form's list": (lambda turn: turn.ask("Who?", ["name"]), "a form has fields with JSON schemas; write"),
+    "a form's field": (lambda turn: turn.ask("Who?", {"name": "string"}), "a form has fields with JSON schemas; write"),
+    "a form's required text": (
+        lambda turn: turn.ask("Who?", NAME, required="name"),
+        "a list of names of fields, of name",
+    ),
+    "a form's required unknown": (lambda turn: turn.ask("Who?", NAME, required=["age"]), "not ['age']"),
     "usage": (lambda turn: turn.usage("a", 10), "int"),
     "an image": (lambda turn: turn.show({"type": "image"}), "data"),
     "a block without type": (lambda turn: turn.show({"text": "hello"}), "`type`"),
     "text as a block": (lambda turn: turn.show("hello"), "a content block must be a mapping"),
     "a severity": (lambda turn: turn.notice("Careful", severity="bad"), "`severity` cannot be 'bad'"),
     "a stop reason": (lambda turn: stop(turn, "bored"), "a turn cannot end with 'bored'; it can end with end_turn"),
+    "a permission not waited for": (lambda turn: decide(turn, "allow", "May I?"), "write `await` before `….allow(…)`"),
+    "a choice not waited for": (
+        lambda turn: decide(turn, "choose", "Which?", [PermissionOption("a", "A", "allow_once")]),
+        "write `await` before `….choose(…)`",
+    ),
+    "a form not waited for": (lambda turn: decide(turn, "ask", "Who?", {}), "write `await` before `….ask(…)`"),
+    "an address not waited for": (
+        lambda turn: decide(turn, "ask_url", "Pay", "https://example.com"),
+        "write `await` before `….ask_url(…)`",
+    ),
+    "a file not waited for": (lambda turn: look_for(turn, "a.txt"), "write `await` before `….exists(…)`"),
     "a question": (lambda turn: turn.allow(5), "a question must be a string"),
     "no options": (lambda turn: turn.choose("Which?", []), "needs options"),
     "equal options": (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.model import SystemPrompt
+
+PRINTS = """
+import time
+for n in range(8000):
+    print(f"line {n} of a long output", flush=n % 80 == 79)
+    if n % 80 == 79:
+        time.sleep(0.005)
+"""
+"""A command that takes its time: what it prints arrives in a hundred pieces."""
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
@@ -135,19 +146,53 @@ async def test_a_terminals_text_is_not_sent_again_with_every_line_in_version_1()
     @agent.prompt
     async def answer(turn: Turn) -> None:
         async with turn.tool("Print", kind="execute") as call:
-            lines = 'for i in $(seq 8000); do echo "line $i of a long output"; done'
-            await call.terminal("sh", "-c", lines, cwd="/")
+            await call.terminal(sys.executable, "-S", "-c", PRINTS, cwd="/")
 
     sent: dict[int, int] = {}
-    last: dict[int, str] = {}
     async with serving(agent) as host:
         for version in (1, 2):
             client = await host.client(version)
             assert await client.prompt(await client.new("/"), "x") == "end_turn"
             sent[version] = sum(len(str(update)) for update in client.updates())
-            last[version] = str(client.updates("tool_call_update")[-1])
-    assert "line 8000 of" in str(last[1]) or "completed" in last[1]
+            if version == 1:
+                (shown,) = [update["content"] for update in client.updates("tool_call_update") if "content" in update][
+                    -1
+                ]
+                assert "line 7999 of" in shown["content"]["text"]
     assert sent[1] <= 2 * sent[2]
+
+
+# What a command sees of the agent's environment
+
+
+@pytest.mark.requirement("P10")
+@pytest.mark.parametrize("beside", [False, True], ids=["in the turn", "beside it"])
+async def test_a_command_sees_no_variable_of_the_agent_that_nobody_named(
+    beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DATABASE_URL", "MYSQL_PWD", "GH_PAT", "API_KEY_PROD", "WHATEVER"):
+        monkeypatch.setenv(name, "sesame")
+    agent = Agent("runs commands")
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        async with turn.tool("Look", kind="execute") as call:
+            env = {"NAMED": "by its author"} if turn.text == "named" else None
+            if beside:
+                command = await call.start_terminal("/usr/bin/env", cwd="/", env=env)
+                await turn.say((await command.wait()).text)
+            else:
+                await turn.say((await call.terminal("/usr/bin/env", cwd="/", env=env)).text)
+
+    async with serving(agent) as host:
+        client = await host.client(2)
+        session = await client.new("/")
+        assert await client.prompt(session, "look") == "end_turn"
+        assert "sesame" not in client.said()
+        assert f"PATH={os.environ['PATH']}" in client.said()
+        assert await client.prompt(session, "named") == "end_turn"
+        assert "NAMED=by its author" in client.said()
+        assert "sesame" not in client.said()
 
 
 # Cancelling a prompt while it is inserted (C6)

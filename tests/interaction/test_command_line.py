@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -121,36 +122,96 @@ async def test_what_agent_code_prints_never_reaches_the_client(tmp_path: Path) -
     assert log.exists()
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_only_what_is_needed_is_loaded_on_the_way_to_the_first_answer(version: int, tmp_path: Path) -> None:
-    program = """
+HELLO = """
+from holdfast import Agent
+agent = Agent("hello")
+@agent.prompt
+async def answer(turn):
+    await turn.say("Hello!")
+"""
+
+SLOW_MODULES = {
+    *("mcp", "rich", "click", "textual", "uvicorn", "starlette", "websockets", "pydantic", "sqlite3", "difflib"),
+    *("http", "email", "tempfile", "zipfile", "importlib.resources", "dataclasses", "random", "secrets", "hashlib"),
+    *("hmac", "shutil"),
+}
+"""What takes a millisecond or more to import, and an agent that says hello can do without."""
+
+
+def loaded_at(answer: int, file: Path, version: int) -> set[str]:
+    """Return which modules are loaded when an agent has answered `initialize` (0), `session/new` (1), a prompt (2)."""
+    program = f"""
 import os, sys
 from holdfast.peer import Peer
 real = Peer._send
 def send(self, encoded, **more):
     real(self, encoded, **more)
     self.flush()
-    os.write(2, "\\n".join(sys.modules).encode())
-    os._exit(0)
+    if b'"id":{answer},' in encoded:
+        os.write(2, "\\n".join(sys.modules).encode())
+        os._exit(0)
 Peer._send = send
 from holdfast.cli.main import main
-main(["run", "demo", "--store", "s.db"])
+main(["run", "{file}", "--store", sys.argv[1] + "/s.db"])
 """
-    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": version}}
-    done = subprocess.run(
-        (sys.executable, "-c", program),
-        cwd=tmp_path,
-        input=json.dumps(request) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=True,
-    )
-    assert json.loads(done.stdout)["result"]["protocolVersion"] == version
-    loaded = set(done.stderr.split())
+    # A short path: the socket beside a store that lies deep needs a hash for its name.
+    with (
+        TemporaryDirectory(dir="/tmp") as place,
+        subprocess.Popen(
+            (sys.executable, "-c", program, place),
+            cwd=file.parent,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        requests: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("initialize", {"protocolVersion": version, "info": {"name": "test", "version": "1"}}),
+            ("session/new", {"cwd": str(file.parent), "mcpServers": []}),
+            ("session/prompt", {"prompt": [{"type": "text", "text": "hello"}]}),
+        )
+        session: dict[str, Any] = {}
+        for n, (method, params) in enumerate(requests[: answer + 1]):
+            request = {"jsonrpc": "2.0", "id": n, "method": method, "params": params | session}
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            message: dict[str, Any] = {}
+            while message.get("id") != n:
+                message = json.loads(process.stdout.readline())
+            if method == "initialize":
+                assert message["result"]["protocolVersion"] == version
+            elif method == "session/new":
+                session = {"sessionId": message["result"]["sessionId"]}
+        return set(process.stderr.read().split())
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_only_what_is_needed_is_loaded_on_the_way_to_the_first_answer(version: int, tmp_path: Path) -> None:
+    file = tmp_path / "hello.py"
+    file.write_text(HELLO)
+    loaded = loaded_at(0, file, version)
     assert f"holdfast.surface.v{version}" in loaded
-    unneeded = ("mcp", "rich", "click", "textual", "apsw", "uvicorn", "starlette", "websockets", "http", "email")
-    assert not loaded & {*unneeded, f"holdfast.surface.v{3 - version}", "holdfast.store.sqlite", "holdfast.workspace"}
+    later = {"apsw", f"holdfast.surface.v{3 - version}", "holdfast.store", "holdfast.engine", "holdfast.workspace"}
+    assert not loaded & {
+        *SLOW_MODULES,
+        *later,
+        "holdfast.agent.turn",
+        "holdfast.agent.tools",
+        "holdfast.children.child",
+    }
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_first_prompt_loads_no_more_than_it_needs(version: int, tmp_path: Path) -> None:
+    file = tmp_path / "hello.py"
+    file.write_text(HELLO)
+    loaded = loaded_at(2, file, version)
+    assert "holdfast.agent.turn" in loaded and "apsw" in loaded
+    unneeded = {"holdfast.children.child", "holdfast.agent.terminals", "holdfast.workspace.files", "holdfast.mcp"}
+    unneeded |= {"holdfast.neighbours.node_secret", "holdfast.store.cursors", "holdfast.store.words"}
+    assert not loaded & {*SLOW_MODULES, *unneeded, f"holdfast.surface.v{3 - version}"}
 
 
 LOCKED = """

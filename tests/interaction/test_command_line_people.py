@@ -125,6 +125,32 @@ def test_who_is_asked_may_stop_everything(place: Path, tmp_path: Path) -> None:
     assert only in holdfast("sessions", "show", only, env=environment(place), cwd=tmp_path).stdout
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+@pytest.mark.parametrize(
+    ("arguments", "instead"),
+    [
+        (("run", "demo"), b"holdfast chat demo "),
+        (("wrap", "--", "an agent", "--acp"), b"holdfast chat -- 'an agent' --acp "),
+        (("connect", "http://127.0.0.1:1/acp"), b"holdfast chat http://127.0.0.1:1/acp "),
+    ],
+)
+def test_who_starts_by_hand_what_editors_start_is_told_what_to_type(
+    arguments: tuple[str, ...], instead: bytes, place: Path, tmp_path: Path
+) -> None:
+    ours, theirs = os.openpty()
+    command = (sys.executable, "-m", "holdfast", *arguments)
+    with subprocess.Popen(command, env=environment(place), cwd=tmp_path, stdin=theirs, stdout=-1, stderr=-1) as process:
+        assert process.stdout is not None and process.stderr is not None
+        told = process.stderr.readline()
+        process.terminate()
+        assert process.stdout.read() == b""
+    os.close(ours)
+    os.close(theirs)
+    assert instead in told
+    done = holdfast(*arguments, env=environment(place), cwd=tmp_path)
+    assert instead.decode() not in done.stderr, "editors are not told"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell: str, tmp_path: Path) -> None:
     done = holdfast("completion", shell, env=dict(os.environ), cwd=tmp_path)
@@ -149,3 +175,19 @@ def test_commands_options_and_ids_of_sessions_are_completed(place: Path) -> None
     assert complete(place, f"holdfast sessions show {one[:12]}", 3) == [one]
     assert complete(place, f"holdfast chat demo --resume {one[5:9]}", 4) == [one[5:15]]
     assert complete(place.with_name("nowhere.db"), "holdfast sessions show ", 3) == []
+
+
+@pytest.mark.parametrize("command", ["serve", "web"])
+def test_a_server_says_what_to_install_where_that_is_missing(command: str, place: Path, tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.modules["httptools"] = None
+from holdfast.cli.main import main
+sys.exit(main({[command, *(["demo"] if command == "serve" else ["--no-browser"])]!r}))
+"""
+    done = subprocess.run(
+        (sys.executable, "-c", program),
+        cwd=tmp_path, env=environment(place), capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "a server needs httptools: pip install 'holdfast[serve]'" in done.stderr

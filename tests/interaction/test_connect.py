@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.acp import Client, patiently
+from tests.support.links import PATIENCE
 from tests.support.remote import Remote, served
 
 import holdfast
@@ -18,7 +19,7 @@ from holdfast.transport import memory_pair
 from holdfast.transport.websocket_client import connect_websocket
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from holdfast.transport import Transport
@@ -48,7 +49,13 @@ class Bridged:
 
     async def connected(self, times: int) -> None:
         """Wait until it has connected so often."""
-        await self.editor.until(lambda: len(self.made) >= times)
+        await self.until(lambda: len(self.made) >= times)
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Wait, not for ever, and look now and then: at every one of thousands of updates it would take long."""
+        async with asyncio.timeout(PATIENCE):
+            while not happened():  # noqa: ASYNC110  (what is looked at tells nobody)
+                await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
@@ -70,12 +77,14 @@ async def test_a_turn_whose_connection_is_cut_again_and_again_is_whole(version: 
         await editor.initialize()
         session = await editor.new()
         turn = editor.begin_prompt(session, "/stream 3000")
-        for part in (200, 700, 1_500):
-            await editor.until(lambda part=part: f" {part} " in editor.said())
+        for times, part in enumerate((200, 700, 1_500), start=1):
+            await bridge.until(lambda part=part: f" {part} " in editor.said())
+            await bridge.connected(times)  # or the same connection would be cut twice
             bridge.cut()
         await patiently(turn)
-        await editor.until(lambda: "2999 " in editor.said())
+        await bridge.until(lambda: "2999 " in editor.said())
         assert editor.said() == "".join(f"{n} " for n in range(3_000))
+        await bridge.connected(4)
         assert len(bridge.made) == 4
         if version == 2:
             await editor.until(lambda: "end_turn" in editor.states() or editor.states()[-1] == "idle")
@@ -118,6 +127,23 @@ async def test_a_server_that_does_not_let_us_in_is_told_of_and_not_asked_again(t
         assert "401" in first.message
         await asyncio.wait({bridge.running})
         assert isinstance(bridge.running.exception(), ConnectionRefused)
+
+
+async def test_a_server_that_is_not_there_is_told_of_as_soon_as_the_patience_ends() -> None:
+    near, far = memory_pair()
+    editor = Client(far, 1)
+
+    async def connect() -> Transport:
+        return await connect_websocket("http://localhost:1/acp")  # where nobody listens
+
+    running = asyncio.ensure_future(Bridge(near, connect, patience=0).run())
+    refused = await editor.refusal("initialize", {"protocolVersion": 1})
+    assert refused.message == (
+        "localhost:1 cannot be reached: nothing listens there. Start the server (`holdfast serve`), or mend the address"
+    )
+    await asyncio.wait({running})
+    assert isinstance(running.exception(), ConnectionRefused)
+    await editor.transport.close(0.1)
 
 
 @pytest.mark.requirement("H10")

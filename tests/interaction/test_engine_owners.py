@@ -49,6 +49,8 @@ async def test_an_idle_session_is_taken_over_and_who_had_it_is_told_at_the_next_
         assert agent.told.count(("closed", session.id)) == 1
         with pytest.raises(SessionNotFound):
             first.get(session.id)
+        with pytest.raises(SessionMoved, match="load the session again"):
+            begin(first, session, "say more")  # it is there, though not here
         back = await first.restore(session.id, CWD)  # and it may be taken back
         await run(first, back, "say three")
         assert texts(await history(first, back)) == ["one", "two", "three"]

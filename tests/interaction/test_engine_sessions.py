@@ -22,6 +22,7 @@ from tests.support.sessions import (
 )
 
 from holdfast.errors import InvalidParams, SessionNotFound
+from holdfast.model import Page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +143,7 @@ async def test_sessions_without_a_prompt_are_not_listed_and_can_be_loaded() -> N
         refused = begin(engine, blank, "say hi")
         blank.cancel()  # before it was stored
         assert (await ended(refused)).reason == "cancelled"
-        assert (await engine.list()) == ((), None)
+        assert (await engine.list()) == Page((), None)
         await engine.close(blank.id)
         assert (await history(engine, await engine.restore(blank.id, CWD))) == []
 

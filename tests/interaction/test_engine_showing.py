@@ -37,7 +37,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch, seconds: float = 3600) -> None:
 
 
 @pytest.mark.requirement("P1")
-async def test_what_is_said_in_quick_succession_is_stored_tick_by_tick_and_shown_together(
+async def test_what_is_said_in_quick_succession_is_stored_and_shown_together(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slowly(monkeypatch)
@@ -50,7 +50,28 @@ async def test_what_is_said_in_quick_succession_is_stored_tick_by_tick_and_shown
         assert recorder.said() == "abcd"
         assert recorder.states()[-1] == "end_turn"
     async with engine_at(left) as engine:
-        assert texts(await history(engine, await engine.restore(session.id, CWD))) == ["abc"]
+        assert texts(await history(engine, await engine.restore(session.id, CWD))) == ["a"]
+
+
+@pytest.mark.requirement("P1", "P3")
+async def test_what_an_agent_does_is_stored_at_the_end_of_its_tick_with_all_that_was_said_before(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slowly(monkeypatch)
+    agent = ScriptedAgent()
+    async with engine_at(place, agent) as engine:
+        session = await engine.create(CWD)
+        recorder = await watch(engine, session)
+        turn = begin(engine, session, "say a", "tick", "say b", "tick", "call t Delete", "tick", "say c", "wait gate")
+        await agent.at("gate")
+        assert recorder.said() == "a"
+        left = disk_as_of_now(place, tmp_path / "left")
+        agent.gates["gate"].set()
+        await ended(turn)
+    async with engine_at(left) as engine:
+        entries = await history(engine, await engine.restore(session.id, CWD))
+        assert texts(entries) == ["ab"]
+        assert [entry["title"] for entry in entries if entry["sessionUpdate"] == "tool_call_update"] == ["Delete"]
 
 
 async def test_it_is_shown_in_a_moment_even_if_nothing_else_happens(

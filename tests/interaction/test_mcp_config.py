@@ -1,4 +1,4 @@
-"""`holdfast run … --mcp-config FILE`: servers of the agent's own, through the real command line."""
+"""`holdfast run … --mcp-config FILE`, and `chat`: MCP servers of a file, through the real command line."""
 
 from __future__ import annotations
 
@@ -118,3 +118,31 @@ def test_what_is_wrong_with_the_file_is_said_at_once_and_without_its_secrets(
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert SECRET not in done.stderr
+
+
+@VERSIONS
+@pytest.mark.parametrize("agent", [("demo",), ("--", sys.executable, "-m", "holdfast", "run", "demo")])
+def test_a_chat_gives_the_servers_of_a_file_to_its_agent(agent: tuple[str, ...], version: int, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"plain": stdio(KEY=SECRET), "off": stdio() | {"disabled": True}}}))
+    store = str(tmp_path / "store.db")
+
+    def chat(*arguments: str) -> str:
+        ours = ("chat", "--mcp-config", str(file), "--store", store, "--protocol", str(version), "--print", *arguments)
+        command = (sys.executable, "-m", "holdfast", *ours, *agent)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert chat("--prompt", "say hello").strip()
+    assert chat("--continue", "--prompt", '/mcp plain echo {"text": "hi"}').strip() == "hi"
+    assert "- plain: ready" in (listed := chat("--prompt", "/mcp")) and "off" not in listed
+    assert files_with(SECRET, tmp_path) == [file]
+
+
+def test_a_chat_says_what_is_wrong_with_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text('{"servers": {}}')
+    command = (sys.executable, "-m", "holdfast", "chat", "demo", "--mcp-config", str(file), "--prompt", "x", "--print")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 1 and "must hold an object like" in done.stderr and "Traceback" not in done.stderr

@@ -15,6 +15,7 @@ from tests.support.acp import Refused, patiently, serving
 
 from holdfast import Agent
 from holdfast.engine.relay import finding
+from holdfast.engine.relay.follower import FollowedSession
 from holdfast.errors import PositionLost
 
 if TYPE_CHECKING:
@@ -371,6 +372,53 @@ async def test_a_link_that_is_cut_is_opened_anew_and_nothing_is_missed(ours: int
         await follower.until(lambda: "three" in follower.said())
         assert follower.said() == "waiting doneone two three "
         assert shared.performed == ["wait gate", "one two", "three"]
+
+
+@pytest.mark.requirement("F4", "P3")
+@MIXED
+@pytest.mark.parametrize("moment", ["before it is watched", "while it is watched", "before its turns are asked for"])
+async def test_a_link_that_is_cut_again_while_it_is_opened_anew_interrupts_nothing(
+    ours: int, theirs: int, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts, is_left_alone = 3, asyncio.Event()
+    attach, ask_for_turns = FollowedSession.attach, FollowedSession.ask_for_turns
+
+    def is_cut(now: str) -> bool:
+        nonlocal cuts
+        cuts -= now == moment and cuts > 0
+        if cuts == 0:
+            is_left_alone.set()
+        return now == moment and cuts > 0
+
+    async def attach_and_cut(self: FollowedSession, client: Any, since: Any = None) -> Any:
+        if since is not None and is_cut("before it is watched"):
+            self.lost("somebody")
+        attachment = await attach(self, client, since)
+        if since is not None and is_cut("while it is watched"):
+            self.lost("somebody")
+        return attachment
+
+    def ask_and_cut(self: FollowedSession, reason: str) -> None:
+        if is_cut("before its turns are asked for"):
+            asyncio.get_running_loop().call_soon(self.lost, "somebody")
+        ask_for_turns(self, reason)
+
+    monkeypatch.setattr(FollowedSession, "attach", attach_and_cut)
+    monkeypatch.setattr(FollowedSession, "ask_for_turns", ask_and_cut)
+    async with hosts(tmp_path / "s.db") as (shared, (near, far)):
+        owner, follower = await named(near, "Zed", ours), await named(far, "Neovim", theirs)
+        session = await owner.new()
+        await join(follower, session)
+        mine = follower.begin_prompt(session, "wait gate")
+        await follower.until(lambda: "waiting" in follower.said())
+        cut_links(near)
+        await asyncio.wait_for(is_left_alone.wait(), 40)
+        shared.gate("gate").set()
+        await patiently(mine)
+        await follower.until(lambda: follower.said() == "waiting done")
+        assert await owner.prompt(session, "three") == "end_turn"
+        await follower.until(lambda: "three" in follower.said())
+        assert shared.performed == ["wait gate", "three"]
 
 
 @pytest.mark.requirement("F4", "P6")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support import postgres
 from tests.support.commands import ELSEWHERE, HERE, TOOLS, a_store, live_at, sessions
 from tests.support.engines import engine_process
 
@@ -42,6 +45,15 @@ def test_the_space_of_what_was_deleted_is_given_back(place: Path) -> None:
     assert sessions("vacuum").out.endswith(" now.\n")
 
 
+def test_a_database_says_what_was_freed_for_reuse_as_a_vacuum_cannot_make_it_smaller() -> None:
+    address = postgres.empty_database()
+    (one, _) = asyncio.run(a_store(address, (HERE, ("say " + "x" * 300_000,)), (HERE, ("say 2",))))
+    sessions("delete", one, "--yes", "--store", address)
+    out = sessions("vacuum", "--store", address).out
+    assert "freed for reuse" in out and "before" not in out
+    assert set(sessions("vacuum", "--json", "--store", address).json) == {"before", "after", "reusable"}
+
+
 def test_progress_is_shown_to_somebody_who_looks_and_is_gone_afterwards(place: Path) -> None:
     make(place, (HERE, ("say 1",)))
     assert sessions("vacuum").err == ""
@@ -53,7 +65,7 @@ def test_a_store_that_is_well_is_told_to_be_well(place: Path) -> None:
     done = sessions("doctor")
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines()[0].endswith(str(place))
-    assert [it[0] for it in done.out.splitlines()[1:]] == ["✓"] * 9
+    assert [it[0] for it in done.out.splitlines()[1:]] == ["✓"] * 10
     assert {it["level"] for it in sessions("doctor", "--json").json["findings"]} == {"ok"}
 
 
@@ -90,3 +102,20 @@ async def test_turns_that_broke_are_told_and_are_no_problem(place: Path) -> None
     done = await asyncio.to_thread(sessions, "doctor")
     assert done.status == 0
     assert f"as in {session}" in done.out and "Nothing was lost" in done.out
+
+
+@pytest.mark.requirement("P11")
+@pytest.mark.parametrize("wrong", ["title = x'ff41'", "cwd = x'2fff'", "additional = '['", "state = x'7b'"])
+def test_a_session_whose_row_is_damaged_is_listed_with_the_others_and_the_doctor_names_it(
+    place: Path, wrong: str
+) -> None:
+    ids = make(place, (HERE, ("say 1",)), (HERE, ("say 2",)))
+    with closing(sqlite3.connect(place)) as db, db:
+        db.execute(f"UPDATE session SET {wrong} WHERE id = ?", (ids[0],))
+    assert {each["sessionId"] for each in sessions("list", "--all", "--json").json["sessions"]} == set(ids)
+    assert sessions("list", "--all").status == 0
+    shown = sessions("show", ids[0])
+    assert shown.status == 1 and f"session {ids[0]} is damaged" in shown.err
+    assert sessions("show", ids[1]).status == 0
+    examined = sessions("doctor")
+    assert examined.status == 1 and f"damaged, as of {ids[0]}" in examined.out

@@ -185,10 +185,29 @@ async def test_a_prompt_in_line_is_told_until_its_time_has_come(pages: Pages) ->
     async with pages.feed(f"/sessions/{session}/live?lines=0") as tab:
         await pages.post(f"/sessions/{session}/prompt", prompt("/sleep 100"))
         await tab.until("state", state="running")
-        await pages.post(f"/sessions/{session}/prompt", prompt("and then this"))
-        await tab.until("state", waiting=["and then this"])
+        then = (await pages.post(f"/sessions/{session}/prompt", prompt("and then this"))).json()["message"]
+        await tab.until("state", waiting=[[then, "and then this"]])
+        stopped = (await pages.post(f"/sessions/{session}/cancel")).json()
+        assert stopped == {"withdrawn": [prompt("and then this")["prompt"]]}, "nothing that was written is lost"
+        await tab.until("state", state="idle", waiting=[])
+
+
+@on_pages
+async def test_a_prompt_in_line_can_be_taken_back_but_not_one_that_the_agent_has(pages: Pages) -> None:
+    session = await new_session(pages)
+    async with pages.feed(f"/sessions/{session}/live?lines=0") as tab:
+        taken = (await pages.post(f"/sessions/{session}/prompt", prompt("/sleep 100"))).json()["message"]
+        await tab.until("state", state="running", waiting=[])
+        first = (await pages.post(f"/sessions/{session}/prompt", prompt("the first"))).json()["message"]
+        second = (await pages.post(f"/sessions/{session}/prompt", prompt("the second"))).json()["message"]
+        back = (await pages.post(f"/sessions/{session}/withdraw", {"message": first})).json()
+        assert back == {"withdrawn": [prompt("the first")["prompt"]]}
+        await tab.until("state", state="running", waiting=[[second, "the second"]])
+        for gone in (taken, first, "msg_of_nobody"):
+            assert (await pages.post(f"/sessions/{session}/withdraw", {"message": gone})).json() == {"withdrawn": []}
         await pages.post(f"/sessions/{session}/cancel")
         await tab.until("state", state="idle", waiting=[])
+        assert not [message for message in tab.messages if message["type"] == "notice"]
 
 
 @on_pages

@@ -11,6 +11,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.schemas import faults
 from tests.support.wrapping import Wrapped, conversation, wrapping
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ async def test_what_was_seen_of_a_torn_answer_is_loaded_and_told_again(
         await client.until(lambda: "waiting" in client.said())
         os.kill(wrapped.agent_pid, signal.SIGKILL)
         if version == 1:
-            with pytest.raises(Exception, match="exited with status 137"):
+            with pytest.raises(Exception, match=r"was killed \(signal 9\)"):
                 await turn
         else:
             await client.until(lambda: "error" in client.states())
@@ -169,3 +170,22 @@ async def test_what_was_seen_of_a_torn_answer_is_loaded_and_told_again(
         loaded = seen(client)
         assert without_users(loaded)[: len(without_users(live))] == without_users(live)
         assert wrapped.starts == 2
+
+
+@pytest.mark.requirement("G3")
+@pytest.mark.parametrize("habits", [("v2",), ("v2", "speaks early")], ids=" ".join)
+async def test_commands_have_their_types_though_a_version_2_agent_leaves_them_out(
+    tmp_path: Path, habits: tuple[str, ...]
+) -> None:
+    cwd = str(tmp_path)
+    async with wrapping(tmp_path, *habits) as wrapped:
+        client = await client_of(wrapped, 2)
+        created = await client.ask("session/new", {"cwd": cwd, "mcpServers": []})
+        assert await client.prompt(created["sessionId"], "say one") == "end_turn"
+        resumed = await client.resume(created["sessionId"], cwd, replayFrom={"type": "start"})
+    updates = [message["params"] for message in client.heard if message.get("method") == "session/update"]
+    told = [answer["availableCommands"] for answer in (created, resumed) if "availableCommands" in answer]
+    told += [update["availableCommands"] for update in client.updates("available_commands_update")]
+    assert told
+    assert {command["type"] for commands in told for command in commands} == {"command"}
+    assert not [fault for params in updates for fault in faults(2, "client", "session/update", "Notification", params)]

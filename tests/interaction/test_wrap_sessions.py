@@ -158,6 +158,8 @@ FORKING = [
     ("no fork",),
     ("replays forks",),
     ("forks under the parent",),
+    ("speaks as the parent",),
+    ("speaks as the parent", "forks under the parent"),
     ("no close",),
 ]
 
@@ -184,6 +186,7 @@ async def test_a_fork_knows_what_was_said_and_leaves_the_other_alone(
         client.forget()
         await client.load(session, cwd)
         assert client.said("user_message") == "remember heronrecall"
+        assert "egret" not in client.said()
 
 
 @pytest.mark.requirement("G9", "B15")

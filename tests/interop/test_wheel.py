@@ -43,9 +43,10 @@ def test_the_wheel_alone_runs_the_tutorial_from_its_first_to_its_last_line(wheel
     place, home, work = tmp_path / "empty", tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    run(sys.executable, "-m", "venv", place, cwd=tmp_path)
+    run(sys.executable, "-m", "venv", "--without-pip", place, cwd=tmp_path)
     python = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel, "pytest", cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", python)  # a pip of its own would take longer than all it installs
+    run(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheel, "pytest", cwd=tmp_path)
     said = run(python, DRIVER, ROOT / "docs" / "tutorial.md", work, cwd=work, home=home)
     assert "4 agents, a test and an editor's settings" in said
     assert str(place) in said

@@ -120,6 +120,16 @@ async def risk(turn: Turn) -> None:
     await turn.say(f"allowed: {allowed}")
 
 
+@agent.command("disguise", "Ask about a command that hides in what stands around it")
+async def disguise(turn: Turn) -> None:
+    words = " ".join(f"w{n}" for n in range(1_000))
+    command = f"echo {words}\r\n\n\n# \u202etxt.\u2066 \x1b[8m\x1b[2K\x1b[1A ls \u200b\n{' ' * 500}touch HIDDEN"
+    async with turn.tool(f"Run {command}", kind="execute", input={"command": command}) as call:
+        await call.text(command)
+        allowed = await turn.allow("May I run that?", call)
+    await turn.say(f"allowed: {allowed}")
+
+
 @agent.command("die", "Die")
 async def die(turn: Turn) -> None:
     await turn.say("These are my ")

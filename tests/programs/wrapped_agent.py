@@ -77,6 +77,7 @@ class WrappedAgent:
         self.live: dict[str, Conversation] = {}
         self.doubled: set[str] = set()
         self.at: Conversation
+        self.parents: dict[str, str] = {}
         self.asked = -1
         self.count = 0
         self.answering = ""
@@ -88,7 +89,10 @@ class WrappedAgent:
         sys.stdout.flush()
 
     def update(self, what: str, **members: object) -> None:
-        self.update_of(self.at.id, {"sessionUpdate": what, **members})
+        speaks = what.startswith("agent_") and "speaks as the parent" in HABITS  # as crow does in forks
+        self.update_of(
+            self.parents.get(self.at.id, self.at.id) if speaks else self.at.id, {"sessionUpdate": what, **members}
+        )
 
     def update_of(self, session: str, update: Message) -> None:
         for _ in range(2 if session in self.doubled else 1):
@@ -302,6 +306,7 @@ class WrappedAgent:
         conversation.messages = list(parent.messages)
         conversation.save()
         self.live[conversation.id] = conversation
+        self.parents[conversation.id] = parent.id
         if "replays forks" in HABITS:
             self.replay(conversation)
         if "forks under the parent" in HABITS:
@@ -366,6 +371,8 @@ class WrappedAgent:
         if "echoes" in HABITS:
             for word in re.findall(r"\S+\s*", own):
                 self.chunk("user_message_chunk", word, None)
+        if "titles itself" in HABITS and len(conversation.messages) == 1:
+            self.update("session_info_update", title=told[0].split("\n")[0][:60])
         if "joins blocks" in HABITS:  # as Gemini does: what is attached is mentioned, and all is one text
             mentions = [block.get("text") or f"@{block['resource']['uri']}" for block in params["prompt"]]
             own = "".join(mentions).splitlines()[-1]

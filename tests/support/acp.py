@@ -77,9 +77,11 @@ class Asked:
 class Client:
     """One end of a conversation with an agent."""
 
-    def __init__(self, transport: Transport, version: int = 1) -> None:
+    def __init__(self, transport: Transport, version: int = 1, *, patience: float = PATIENCE) -> None:
         self.transport = transport
         self.version = version
+        self.patience = patience
+        """How many seconds it waits for anything."""
         self.heard: list[Update] = []
         """Every message, in order."""
         self.batches: list[list[Any]] = []
@@ -137,7 +139,7 @@ class Client:
 
     async def until(self, happened: Callable[[], object]) -> None:
         """Wait, not for ever, until what was heard satisfies a condition."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self.patience):
             while not happened():
                 self._news.clear()
                 await self._news.wait()
@@ -197,7 +199,7 @@ class Client:
 
     async def ask(self, method: str, params: object = None) -> Any:
         """Send a request and wait for its answer; raise `Refused` if it is an error."""
-        return await patiently(self.begin(method, params))
+        return await patiently(self.begin(method, params), self.patience)
 
     async def refusal(self, method: str, params: object = None) -> Refused:
         """Send a request that must be refused."""
@@ -240,7 +242,7 @@ class Client:
 
     async def prompt(self, session: str, text: str) -> str:
         """Prompt, and wait for the end of the turn; give why it ended."""
-        answer = await patiently(self.begin_prompt(session, text))
+        answer = await patiently(self.begin_prompt(session, text), self.patience)
         if self.version == 1:
             return answer["stopReason"]
         await self.until(lambda: self.ends_after(session, answer["messageId"]))
@@ -263,9 +265,9 @@ class Client:
         await self.ask("session/list", {})
 
 
-async def patiently(future: asyncio.Future[Any]) -> Any:
+async def patiently(future: asyncio.Future[Any], patience: float = PATIENCE) -> Any:
     """Wait for an answer, not for ever."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(patience):
         return await future
 
 

@@ -15,14 +15,14 @@ import threading
 import time
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from queue import Queue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tests.support.schemas import ROOT, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
 PATIENCE = 60.0
 """Nothing takes longer to happen in a page, not even on a busy machine."""
@@ -80,6 +80,26 @@ class Browser:
         finally:
             page.call(["context"], ["close"])
 
+    def renderers(self) -> dict[int, float]:
+        """Return the memory of each process that draws a page, in MB: what no other process shares."""
+        said = self.ask("browser", ["newBrowserCDPSession"], ["send", "SystemInfo.getProcessInfo"])
+        pids = [each["id"] for each in said["processInfo"] if each["type"] == "renderer"]
+        return {pid: _private_megabytes(pid) for pid in pids}
+
+    def start_trace(self, page: Page) -> None:
+        """Begin to note what the browser does."""
+        self.ask("trace", page.name)
+
+    def stop_trace(self) -> dict[int, list[float]]:
+        """Return, by the process that draws a page, how much CPU each longer task of its main thread took, in ms."""
+        return {int(pid): tasks for pid, tasks in self.ask("trace").items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """End the browser."""
         assert self._process.stdin is not None
@@ -106,12 +126,12 @@ class Page:
 
     def __init__(self, browser: Browser, name: str) -> None:
         self._browser = browser
-        self._name = name
+        self.name = name
         self._noted: list[Noted] = []
 
     def call(self, *calls: list[Any]) -> Any:
         """Call methods of Playwright's page, one on what the other returned."""
-        return self._browser.ask(self._name, *calls)
+        return self._browser.ask(self.name, *calls)
 
     def signed_in(self) -> Any:
         """Return what makes another browser that of the same person: `browser.page(storageState=…)`."""
@@ -119,11 +139,29 @@ class Page:
 
     def beside(self) -> Page:
         """Open another page of the same person: the same cookies and storage."""
-        return Page(self._browser, self._browser.ask("open", None, self._name))
+        return Page(self._browser, self._browser.ask("open", None, self.name))
 
     def open(self, address: str) -> None:
         """Go to an address and wait until the page is there."""
         self.call(["goto", address, {"waitUntil": "load"}])
+
+    def open_without(self, what: str, address: str, until: str) -> None:
+        """Go to an address, let what it asks for at another one wait, and return as soon as something is to be seen.
+
+        Only in a context with `serviceWorkers="block"`: those would bring what they have kept.
+        """
+        self.hold(what)
+        self.call(["goto", address, {"waitUntil": "commit"}])
+        self.sees(until)
+
+    def hold(self, what: str, *, answers: bool = False) -> None:
+        """Let what the page asks for at an address wait from now on; with `answers` it is asked for, and they wait."""
+        self._browser.ask("hold", self.name, what, answers)
+
+    def let_go(self, how: str = "continue") -> None:
+        """Bring what had to wait (or never: "abort"), and wait until the page is there."""
+        self._browser.ask("release", self.name, how)
+        self.call(["waitForLoadState", "load"])
 
     def click(self, selector: str) -> None:
         """Click on something."""
@@ -153,12 +191,13 @@ class Page:
         self.until(f"![...document.querySelectorAll({json.dumps(selector)})].some(found => found.checkVisibility())")
 
     def until(self, condition: str) -> None:
-        """Wait until an expression is true in the page, whatever page it is by then."""
+        """Wait until an expression is true in the page, whatever page it is by then, and all of that page is there."""
+        whole = f"document.readyState !== 'loading' && ({condition})"
         give_up = time.monotonic() + PATIENCE
         said: object = None
         while time.monotonic() < give_up:
             try:
-                said = self.run(condition)
+                said = self.run(whole)
             except BrowserError as e:  # it is just going somewhere else
                 said = e
             if said and not isinstance(said, BrowserError):
@@ -188,20 +227,26 @@ class Page:
 
     def noted(self, *kinds: str) -> list[Noted]:
         """Return what has happened in the page so far, of these kinds."""
-        self._noted += [Noted(*each) for each in self._browser.ask(self._name, ["noted"])]
+        self._noted += [Noted(*each) for each in self._browser.ask(self.name, ["noted"])]
         return [each for each in self._noted if each.kind in kinds]
 
-    def barriers(self) -> list[str]:
-        """Return what axe says would keep somebody from using the page as it is now."""
+    def barriers(self, *rules: str) -> list[str]:
+        """Return what axe says would keep somebody from using the page as it is now; by these rules alone, if named."""
         if not AXE.is_file():
             lacking("axe-core is not installed: `make test` does it")
         self.run(AXE.read_text() + ";0")
-        found = self.run("axe.run(document, {resultTypes: ['violations']})")
+        only = json.dumps({"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})})
+        found = self.run(f"axe.run(document, {only})")
         return [
             f"{rule['id']} ({rule['help']}): {node['html'][:200]} {node['failureSummary'][:300]}"
             for rule in found["violations"]
             for node in rule["nodes"][:3]
         ]
+
+
+def _private_megabytes(pid: int) -> float:
+    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1_000
 
 
 def node() -> str:

@@ -217,6 +217,9 @@ class InProcess:
     async def start(self, cwd: str) -> Link:
         return _MemoryLink(self._make(), self._fault, self._folder)
 
+    def sweep(self) -> None:
+        """It has started no process."""
+
 
 class _MemoryLink:
     is_process = False

@@ -90,7 +90,7 @@ def sessions(*arguments: str, stdin: bytes = b"", terminal: bool = False) -> Ran
     return Ran(status, out.getvalue(), err.getvalue())
 
 
-async def a_store(place: Path, *talks: tuple[str, tuple[str, ...]]) -> list[str]:
+async def a_store(place: Path | str, *talks: tuple[str, tuple[str, ...]]) -> list[str]:
     """Make a store: in each directory a session, with the turns that are given as scripts; give the ids."""
     async with engine_at(place, ScriptedAgent()) as engine:
         ids: list[str] = []

@@ -37,6 +37,11 @@ PAYLOADS = (
     f"--- a\n+++ b\n@@ -1 +1 @@ <script>{RUN}</script>\n-<img src=x onerror={RUN}>\n+</ins><script>{RUN}</script>",
     f"{{{{constructor.constructor('{RUN}')()}}}}${{{RUN}}}",
     f"java\nscript:{RUN}",
+    f"```mermaid\ngraph TD; A[<img src=x onerror={RUN}>] --> B; click A \"javascript:{RUN}\"\n```",
+    f"![x](data:image/svg+xml;base64,{b64encode(f'<svg onload={RUN}>'.encode()).decode()})",
+    f"![x](https://evil.example/x.png) <https://evil.example/?{RUN}>",
+    f"\x1b]8;;https://evil.example/\x1b\\\x1b[2J\x1b]0;{RUN}\x07\x1b]52;c;{RUN}\x07",
+    "x" * 20_000 + f"<script>{RUN}</script>",
     f"\u202e<script>{RUN}</script>\u2028\0",
 )  # fmt: skip
 

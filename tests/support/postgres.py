@@ -68,7 +68,7 @@ class Cluster:
     def __init__(self, directory: Path, programs: Path | None = None) -> None:
         self.directory = directory
         self.data = directory / "data"
-        self._programs = programs
+        self._programs: Path | None = programs
         self._as: dict[str, Any] = {}
         if os.getuid() == 0:
             self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": ()}

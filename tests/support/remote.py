@@ -120,9 +120,10 @@ async def served(
     way: str = "websocket",
     limits: RemoteLimits | None = None,
     window: EventWindow | None = EventWindow(),  # noqa: B008
+    send_buffer: int | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Remote]:
-    """Serve an agent in this process."""
+    """Serve an agent in this process, perhaps with little room in the system for what is sent."""
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     host = Host(AuthorAgent(agent), store=str(store), limits=EngineLimits(keep_events=window))
@@ -131,7 +132,7 @@ async def served(
     chosen: dict[str, Any] = {"authenticator": ByName(), "limits": limits, "workspaces": anywhere, **settings}
     server = RemoteServer(host, names=names, **chosen)
     protocol: dict[str, Any] = {"ws": WebSocketsSansIOProtocol} if way == "asgi websocket" else {}
-    async with serving_app(server, **protocol) as port:
+    async with serving_app(server, send_buffer=send_buffer, **protocol) as port:
         if server.names is names:
             server.names = Names([f"127.0.0.1:{port}", f"localhost:{port}"])
         remote = Remote(server, port)

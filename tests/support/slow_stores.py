@@ -31,10 +31,8 @@ class SlowStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def begin(
-        self, claim: Claim, lines: Sequence[bytes], changes: Changes, *, activity: bool = True, durable: bool = True
-    ) -> SlowLog:
-        return SlowLog(self, await self._store.begin(claim, lines, changes, activity=activity, durable=durable))
+    async def begin(self, claim: Claim, lines: Sequence[bytes], changes: Changes, **how: Any) -> SlowLog:
+        return SlowLog(self, await self._store.begin(claim, lines, changes, **how))
 
 
 class SlowLog:
@@ -58,6 +56,8 @@ class SlowLog:
 
         self._last = asyncio.ensure_future(keep())
         return self._last
+
+    def hold(self) -> None: ...
 
     async def sync(self) -> None:
         if self._last is not None:

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def serving(app: Any, **settings: Any) -> AsyncGenerator[int]:
-    """Serve an application in this loop; yield the port."""
+async def serving(app: Any, *, send_buffer: int | None = None, **settings: Any) -> AsyncGenerator[int]:
+    """Serve an application in this loop, perhaps with little room in the system for what is sent; yield the port."""
     server = our_uvicorn(app, **settings)
     listening = socket.create_server(("127.0.0.1", 0))
+    if send_buffer is not None:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)  # each connection inherits that
     await server.startup(sockets=[listening])
     try:
         yield listening.getsockname()[1]

@@ -11,6 +11,7 @@
 | `python -m tests.torture.eight_processes` | 60 seconds | eight processes use one store, some are killed |
 | `python -m tests.torture.three_nodes` | 600 seconds | three nodes on one PostgreSQL, killed, stopped, cut off |
 | `python -m tests.torture.any_node` | 600 seconds | the same with real servers; clients come to any node |
+| `python -m tests.torture.postgres_operations` | once | a standby is promoted in mid-turn, a backup is recovered |
 | `python -m tests.torture.relay` | 10 minutes | one session in many processes that come, quit and are killed |
 | `python -m tests.torture.rename_race` | 100,000 tries each | what is opened is swapped meanwhile |
 | `python -m tests.torture.served_load` | 60 minutes | a server under mixed load: its memory stays as it is |

@@ -65,6 +65,8 @@ class Trial:
     def __init__(self, cluster: postgres.Cluster, place: Path, seed: int) -> None:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
+        self.unanswered: list[str] = []
+        """What clients waited for though their connection stood."""
         self._chance = random.Random(seed)
         self._cluster = cluster
         self._place = place
@@ -94,7 +96,7 @@ class Trial:
         finally:
             for node in self._nodes:
                 node.__exit__()
-        self.wrong = check(self._witness, await self._stored())
+        self.wrong = [*self.unanswered, *check(self._witness, await self._stored())]
 
     # Clients
 
@@ -121,8 +123,10 @@ class Trial:
                 self.counts["refused"] += 1
                 if "load the session again" not in e.message:
                     await asyncio.sleep(self._chance.uniform(0.05, 0.3))
-            except TimeoutError:
-                self.counts["waited in vain"] += 1
+            except ConnectionLost:
+                self.counts["cut off before an answer"] += 1
+            except TimeoutError:  # every request is answered (P6)
+                self.unanswered.append(f"{name}-{number} waited in vain: it heard last {client.heard[-1:]}")
             finally:
                 await client.transport.close(0)
                 self._note_shown(client)
@@ -148,7 +152,7 @@ class Trial:
     async def _answered(self, client: Client, answer: asyncio.Future[Any]) -> Any:
         await client.until(lambda: client.ended or answer.done())
         if not answer.done():
-            raise TimeoutError
+            raise ConnectionLost("the node has ended")
         return answer.result()
 
     def _note_shown(self, client: Client) -> None:

@@ -7,12 +7,16 @@ has the answer to a question, and `@ set OPTION VALUE` sets an option. The rest 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import subprocess
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from tests.support.schemas import ROOT
+from tests.unit.testing.test_pytest_plugin import run_pytest
 
 from holdfast import Agent
 from holdfast.errors import RemoteError
@@ -26,6 +30,7 @@ PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s#]+)(?:#([^)\s]*))?\)")
 ASKED = re.compile(r"\? .* → (.*)")
+FORMS: dict[str, dict[str, str] | None] = {"accepted": {}, "declined": None}
 
 
 class Example(NamedTuple):
@@ -55,15 +60,15 @@ async def test_an_example_of_the_documentation_says_what_its_page_says(example: 
         return
     names: dict[str, Any] = {"__name__": "example", "__file__": "main.py"}
     exec(compile(example.program, f"docs/{example.name}", "exec"), names)
-    if not isinstance(agent := names.get("agent"), Agent):
-        return
+    if not isinstance(agent := names.get("agent"), Agent) or agent.auth_required:
+        return  # `test_the_login_of_the_guide_is_done_in_a_terminal` logs in first
     answers = [match[1] for match in map(ASKED.fullmatch, example.transcript.splitlines()) if match]
-    forms = [answer for answer in answers if answer == "declined" or ": " in answer]
+    forms = [answer for answer in answers if answer in FORMS or ": " in answer]
     async with connect_to(
         agent,
         cwd=tmp_path,
         permissions=[{"allow": True, "reject": False}.get(answer, answer) for answer in answers if answer not in forms],
-        forms=[None if form == "declined" else dict(pair.split(": ") for pair in form.split(", ")) for form in forms],
+        forms=[FORMS[form] if form in FORMS else dict(pair.split(": ") for pair in form.split(", ")) for form in forms],
     ) as client:
         for line in example.transcript.splitlines() or ["> hello"]:
             if line.startswith("> "):
@@ -88,6 +93,45 @@ def test_the_test_of_the_tutorial_passes(tmp_path: Path) -> None:
         return connect_to(agent, cwd=tmp_path)
 
     asyncio.run(names["test_it_knows_me"](connecting))
+
+
+async def test_the_login_of_the_guide_is_done_in_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program,) = [example.program for example in EXAMPLES if "terminal=True" in example.program]
+    (tmp_path / "bank.py").write_text(program)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    names: dict[str, Any] = {}
+    exec(program, names)
+    with pytest.raises(RemoteError, match="Log in first"):
+        async with connect_to(names["agent"], cwd=tmp_path):
+            pass
+    for typed, status, told in (("sesame", 1, "a key of the bank begins with bank-"), ("bank-1", 0, "")):
+        done = await asyncio.to_thread(typing, typed, "run", "bank.py", "--login", "paste", cwd=tmp_path)
+        assert done.returncode == status and told in done.stderr
+    assert (tmp_path / ".bank-key").stat().st_mode & 0o777 == 0o600
+    async with connect_to(names["agent"], cwd=tmp_path) as client:
+        assert (await client.say("hello")).text == "You are rich."
+
+
+def typing(text: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", "holdfast", *arguments)
+    return subprocess.run(command, cwd=cwd, input=f"{text}\n", capture_output=True, text=True, timeout=90, check=False)
+
+
+@pytest.mark.timeout(200)
+def test_the_mcp_server_of_the_page_runs_with_the_agent_and_the_test_beside_it(tmp_path: Path) -> None:
+    programs = [match[2] for match in BLOCK.finditer((DOCS / "mcp.md").read_text())]
+    files = {program.split()[1]: program for program in programs if program.startswith("# ")}
+    assert {*files} == {"clock.py", "teller.py", "test_teller.py"}
+    for name, program in files.items():
+        (tmp_path / name).write_text(program)
+    (config,) = re.findall(r"^```json\n(\{.*\})\n```", (DOCS / "mcp.md").read_text(), re.MULTILINE)
+    (tmp_path / "mcp.json").write_text(config.replace('"python"', json.dumps(sys.executable)))
+    tested = run_pytest(cwd=tmp_path)
+    assert tested.returncode == 0, tested.stdout
+    command = (sys.executable, "-m", "holdfast", "run", "teller.py", "--mcp-config", "mcp.json", "--store", "s.db")
+    talk = ("chat", "--bare", "--print", "--prompt", "What time is it?", "--", *command)
+    answered = typing("", *talk, cwd=tmp_path)
+    assert re.fullmatch(r"It is \d\d:\d\d\.\n", answered.stdout), answered
 
 
 def anchors_of(page: Path) -> set[str]:

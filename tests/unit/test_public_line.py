@@ -56,6 +56,7 @@ MEMBERS = {
             "delete",
             "fork",
             "load",
+            "logout",
             "new_session",
             "notify",
         ),

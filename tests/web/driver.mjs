@@ -1,7 +1,8 @@
 // Drives a browser for tests/support/browser.py: one JSON line in, one out. Ends, and the browser with it, at the end of stdin.
 //
 // {"id": 1, "on": "p1", "calls": [["locator", "button"], ["click"]]} calls one method after the other on a page, and
-// answers with what the last one returned. "open" makes a page in a context of its own and says its name.
+// answers with what the last one returned. "open" makes a page in a context of its own and says its name; "hold" lets what a page
+// asks for at an address wait, "release" lets it go ("continue") or fail ("abort").
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
@@ -13,6 +14,7 @@ const browser = await chromium.launch({ executablePath, args: [...quiet, ...sand
 
 const things = new Map([['browser', browser]]);
 const noted = new Map(); // by page, what happened in it that a test may want to know
+const held = new Map(); // by the name of a page, the address that it waits for, and its requests
 let count = 0;
 
 function note(page, kind, text) {
@@ -45,8 +47,38 @@ async function open(options, inContextOf) {
   return name;
 }
 
+/** Begin to trace a page, or end it: then say how much CPU each task of its main thread took, in milliseconds, from a few on. */
+async function trace(name) {
+  if (name) return browser.startTracing(things.get(name), { categories: ['-*', '__metadata', 'disabled-by-default-devtools.timeline'] });
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+  const main = new Set(traceEvents.filter((each) => each.name === 'thread_name' && each.args.name === 'CrRendererMain').map((each) => `${each.pid}/${each.tid}`));
+  const tasks = traceEvents.filter((each) => each.name === 'RunTask' && each.tdur > 5_000 && main.has(`${each.pid}/${each.tid}`));
+  const found = {};
+  for (const { pid, tdur } of tasks) (found[pid] ??= []).push(tdur / 1000);
+  return found;
+}
+
+async function hold(name, address, answers) {
+  const waiting = [];
+  held.set(name, { address, waiting });
+  await things.get(name).route(address, async (route) => {
+    if (!answers) return waiting.push(route);
+    const response = await route.fetch();
+    return waiting.push({ continue: () => route.fulfill({ response }) });
+  });
+}
+
+async function release(name, how) {
+  const { address, waiting } = held.get(name);
+  for (const route of waiting.splice(0)) await route[how]();
+  await things.get(name).unroute(address);
+}
+
 async function perform({ on, calls }) {
   if (on === 'open') return open(...calls);
+  if (on === 'hold') return hold(...calls);
+  if (on === 'release') return release(...calls);
+  if (on === 'trace') return trace(...calls);
   let result = things.get(on);
   if (calls[0][0] === 'noted') return noted.get(result).splice(0);
   for (const [name, ...args] of calls) {

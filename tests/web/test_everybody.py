@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.injections import PAYLOADS, everywhere
+from tests.support.schemas import ROOT
 from tests.support.stored_sessions import add_session, said
 from tests.support.web_process import WebProcess, is_ready, new_session, say
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
+HOSTILE = ROOT / "tests" / "programs" / "hostile_agent.py"
 BAD = ("error", "complaint", "violation", "dialog")
 TALK = (
     "# Title\n\nSome `code`, a [link](https://example.com/), and\n\n"
@@ -38,11 +40,15 @@ async def rich_session(place: Path) -> str:
     return session
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_view_has_a_barrier(browser: Browser, tmp_path: Path, scheme: str) -> None:
+@pytest.mark.parametrize(
+    "seen",
+    [{"colorScheme": "light"}, {"colorScheme": "dark", "contrast": "more"}, {"forcedColors": "active"}],
+    ids=["light", "dark with more contrast", "forced colours"],
+)
+def test_no_view_has_a_barrier(browser: Browser, tmp_path: Path, seen: dict[str, str]) -> None:
     web = WebProcess(tmp_path)
     session = asyncio.run(rich_session(web.store))
-    with web, browser.page(colorScheme=scheme, viewport={"width": 1200, "height": 800}) as page:
+    with web, browser.page(**seen, viewport={"width": 1200, "height": 800}) as page:
         web.sign_in(page)
         found = list[str]()
         found += page.barriers()
@@ -83,6 +89,38 @@ def test_no_view_has_a_barrier(browser: Browser, tmp_path: Path, scheme: str) ->
         assert page.noted(*BAD) == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_who_wants_more_contrast_gets_it(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    web = WebProcess(tmp_path)
+    session = asyncio.run(rich_session(web.store))
+    with web, browser.page(colorScheme=scheme, contrast="more") as page:
+        web.sign_in(page)
+        found = page.barriers("color-contrast-enhanced")
+        page.open(f"{web.base}/sessions/{session}")
+        is_ready(page)
+        page.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+        found += page.barriers("color-contrast-enhanced")
+        assert found == []
+
+
+def test_where_the_system_chooses_the_colours_lines_say_what_colours_said(browser: Browser, tmp_path: Path) -> None:
+    with WebProcess(tmp_path) as web, browser.page(forcedColors="active") as page:
+        web.sign_in(page)
+        line = "(selector => getComputedStyle(document.querySelector(selector)).outlineStyle)"
+        assert page.run(f"{line}('.tabs a[aria-current]')") == "solid"
+        new_session(page, web.project)
+        page.click("#reading")
+        assert page.run(f"{line}('#reading')") == "solid"
+        page.click("#session-menu")
+        assert page.run(f"{line}('.menu button:focus')") == "solid"
+        page.press("Escape")
+        page.click("#prompt")
+        page.type("/s")
+        page.sees("#suggestions [aria-selected=true]")
+        assert page.run(f"{line}('#suggestions [aria-selected=true]')") == "solid"
+        assert page.run(f"{line}('#composer')") == "solid"
+
+
 def test_enlarged_four_times_everything_is_there_without_scrolling_sideways(browser: Browser, tmp_path: Path) -> None:
     web = WebProcess(tmp_path)
     session = asyncio.run(rich_session(web.store))
@@ -93,6 +131,14 @@ def test_enlarged_four_times_everything_is_there_without_scrolling_sideways(brow
         is_ready(page)
         page.run("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert fits(page)
+        page.click("#open-find")
+        page.fill("#find", "Thank you")
+        page.press("Enter", "#find")
+        page.sees(".found >> text=Thank you")
+        assert fits(page)
+        page.click("#open-index")
+        page.click("#index-list a")
+        page.until("document.querySelector('#index').hidden")  # it lies over all there is
         page.fill("#prompt", "/run")
         page.press("Enter", "#prompt")
         page.sees(".question")
@@ -131,6 +177,53 @@ def test_nothing_that_was_said_runs_in_the_page(browser: Browser, tmp_path: Path
         assert foreign == []
         write = "(() => { try { document.body.innerHTML = '<b>'; return 'done' } catch (e) { return e.name } })()"
         assert page.run(write) == "TypeError", "no script makes markup of a text"
+
+
+@pytest.mark.requirement("P12", "P13")
+def test_no_name_and_no_question_of_a_hostile_agent_runs(browser: Browser, tmp_path: Path) -> None:
+    web = WebProcess(tmp_path, agent=str(HOSTILE), name='"evil\\"><img src=x onerror=window.injected=1>"')
+    (web.project / 'x"><img src=x onerror=window.injected=1>.txt').write_text("x")
+    with web, browser.page(permissions=["notifications"]) as page:
+        web.sign_in(page)
+        new_session(page, web.project)
+        page.run("Object.defineProperty(document, 'hidden', {get: () => true})")  # so that notifications come
+        for number in (1, 4, 5, 10, 25, 29):
+            page.fill("#prompt", str(number))
+            page.press("Enter", "#prompt")
+            page.sees(".question .asked")
+            page.click(".question .actions button >> nth=-1")
+            page.sees(".question select[multiple]")
+            page.click(".question button[value=cancel]")
+            page.sees(f".entry.agent >> text=All of {number} was said.")
+        page.click("#prompt")
+        page.type("/ev")
+        page.sees("#suggestions >> text=onload")
+        page.press("Escape")
+        page.fill("#prompt", "/evil")
+        page.press("Enter", "#prompt")
+        page.click(".question button[value=decline]")
+        page.fill("#prompt", "")
+        page.type("@img")
+        page.sees("#suggestions >> text=onerror")
+        page.press("Enter")
+        page.press("Enter")
+        page.sees(".entry.user >> text=onerror")
+        page.click("#session-menu")
+        page.click("role=menuitem[name='Share…']")
+        page.click("dialog >> text=Make a link")
+        shared = page.run("document.querySelector('.new-link input').value") if page.sees(".links li") is None else ""
+        for address in (
+            "/",
+            "/?archived=only",
+            "/?agent=%22%3E%3Csvg/onload=injected=1%3E",
+            "/nothing<svg onload=x>",
+            shared,
+        ):
+            page.open(address if address == shared else web.base + address)
+            assert page.run("window.injected === undefined")
+        assert page.noted("violation", "dialog", "error") == []
+        foreign = [each.text for each in page.noted("request") if not each.text.startswith((web.base, "data:image/"))]
+        assert foreign == []
 
 
 async def hostile_sessions(place: Path) -> list[str]:

@@ -54,7 +54,7 @@ def test_a_long_session_is_read_from_its_end_and_from_anywhere(browser: Browser,
         page.click("#index-list a >> nth=700")
         page.sees(".entry.user >> text=question number700.")
         page.press("Escape")
-        assert page.run("location.hash") == "#l1400"
+        page.until("location.hash === '#l1400'")
         page.call(["reload"])
         is_ready(page)
         page.sees(".entry.user >> text=question number700.")
@@ -120,4 +120,38 @@ def test_without_the_tools_only_what_was_said_is_left(browser: Browser, tmp_path
         page.run("document.activeElement.blur()")
         page.press("r")
         page.sees(".entry.tool")
+        assert page.noted(*BAD) == []
+
+
+def test_what_one_looks_for_is_opened_and_marked_where_it_is_found(browser: Browser, tmp_path: Path) -> None:
+    with WebProcess(tmp_path) as web, browser.page(permissions=["clipboard-read", "clipboard-write"]) as page:
+        web.sign_in(page)
+        page.sees(".empty >> text=There are no sessions yet.")
+        new_session(page, web.project)
+        page.sees(".empty >> text=What should page-agent do?")
+        say(page, "/edit")
+        page.sees(".entry.agent h3 >> text=Done")
+        page.misses(".empty")
+        page.until("document.querySelectorAll('.placed[data-line]').length >= 4")
+        page.run("document.querySelector('.entry.tool details').open = false")
+        page.fill("#find", "hello, world")
+        page.until("document.querySelectorAll('#index-list a').length === 2")
+        page.press("Enter", "#find")
+        page.sees(".found .diff ins")
+        marked = "[...CSS.highlights.get('found')].map(String).join()"
+        page.press("Enter", "#find")
+        page.sees(".found.placed[data-role=agent]")
+        page.until(f"{marked} === 'hello, world'")
+        page.press("Escape", "#find")
+        page.until("!CSS.highlights.has('found')")
+        page.click(".placed[data-role=agent] [data-entry-menu]")
+        page.click("role=menuitem[name='Copy the link']")
+        page.sees("#messages >> text=The link to this entry is copied.")
+        address = page.run("navigator.clipboard.readText()")
+        page.open(f"{web.base}/?q=hello")
+        page.click("#rows .hit")
+        page.until("location.pathname.startsWith('/sessions/')")
+        page.until("[...CSS.highlights.get('found') ?? []].length")
+        page.open(address)
+        page.sees(".found.placed[data-role=agent]")
         assert page.noted(*BAD) == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from tests.support.web_process import WebProcess, new_session, say
@@ -46,6 +48,57 @@ def test_a_session_is_shared_without_its_secrets_until_the_link_is_revoked(brows
         stranger.sees("text=There is nothing here")
         assert page.noted(*BAD) == []
         assert stranger.noted("error", "dialog") == []
+
+
+class OtherSite(BaseHTTPRequestHandler):
+    """A page of somebody else, with links to ours."""
+
+    links: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        page = "".join(f"<p><a href='{link}'>a link</a></p>" for link in self.links)
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(page.encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"], ids=["another site", "another port"])
+def test_links_on_pages_of_others_lead_to_what_they_name(browser: Browser, tmp_path: Path, host: str) -> None:
+    with (
+        WebProcess(tmp_path) as web,
+        HTTPServer(("127.0.0.1", 0), OtherSite) as elsewhere,
+        browser.page() as page,
+        browser.page() as stranger,
+    ):
+        Thread(target=elsewhere.serve_forever, daemon=True).start()
+        web.sign_in(page)
+        new_session(page, web.project)
+        say(page, "hello")
+        page.sees(".entry.agent >> text=You said: hello")
+        page.click("#session-menu")
+        page.click("role=menuitem[name='Share…']")
+        page.click("dialog >> text=Make a link")
+        page.sees(".links li")
+        OtherSite.links = [
+            page.run("document.querySelector('.new-link input').value"),
+            page.run("location.href") + "#l1",
+        ]
+        for reader in (stranger, page):
+            reader.open(f"http://{host}:{elsewhere.server_port}/")
+            reader.click("a >> nth=0")
+            reader.sees(".entry.agent >> text=You said: hello")
+        page.open(f"http://{host}:{elsewhere.server_port}/")
+        page.click("a >> nth=1")
+        page.sees(".found >> text=You said: hello")
+        stranger.open(f"http://{host}:{elsewhere.server_port}/")
+        stranger.click("a >> nth=1")
+        stranger.sees("text=Open the link that Holdfast shows in the terminal")
+        elsewhere.shutdown()
+        assert page.noted(*BAD) == stranger.noted(*BAD) == []
 
 
 def test_the_page_is_an_app_that_keeps_its_files_and_tells_who_waits(browser: Browser, tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ def test_a_picture_and_a_file_go_along_with_what_one_says(browser: Browser, tmp_
         page.click("#prompt")
         page.type("/sl")
         page.sees("#suggestions >> text=Say N words")
+        gone_and_back = "const field = document.querySelector('#prompt'); field.blur(); field.focus();"
+        later = "await new Promise((resolve) => setTimeout(resolve, 400));"
+        shown = "return !document.querySelector('#suggestions').hidden;"
+        assert page.run(f"(async () => {{ {gone_and_back} {later} {shown} }})()"), "who comes back at once goes on"
         assert page.noted(*BAD) == []
 
 
@@ -102,7 +106,8 @@ def answer_on_the_phone(desk: Page, phone: Page) -> None:
         page.sees(".entry.agent >> text=It was allowed.")
         page.misses(".question")
     say(phone, "from the phone")
-    desk.sees(".entry.agent >> text=You said: from the phone")
+    for page in (desk, phone):
+        page.sees(".entry.agent >> text=You said: from the phone")
     assert keys_of(desk) == keys_of(phone)
     assert desk.noted(*BAD) == phone.noted(*BAD) == []
 
@@ -132,4 +137,33 @@ def test_what_was_said_is_changed_in_a_fork_and_that_can_be_undone(browser: Brow
         page.click("#messages >> text=Undo")
         page.until(f"location.pathname === '{before}'")
         page.sees(".entry.agent >> text=You said: two")
+        assert page.noted(*BAD) == []
+
+
+def test_what_waits_for_the_agent_comes_back_when_one_wants_it_or_stops_the_agent(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with WebProcess(tmp_path) as web, browser.page() as page:
+        (tmp_path / "p.png").write_bytes(PIXEL)
+        web.sign_in(page)
+        new_session(page, web.project)
+        say(page, "/slow 5000 50")
+        page.sees("text=word3")
+        say(page, "the second")
+        page.call(["locator", "#pictures"], ["setInputFiles", str(tmp_path / "p.png")])
+        page.sees("#attached img")
+        say(page, "the third")
+        page.until("document.querySelectorAll('.queued').length === 2")
+        assert page.texts(".queued span") == ["Next: the second", "Next: the third"]
+        page.click(".queued >> nth=1 >> text=Take back")
+        page.until("document.querySelectorAll('.queued').length === 1")
+        page.until("document.querySelector('#prompt').value === 'the third'")
+        page.sees("#attached img")
+        page.click("#stop")
+        page.sees(".entry.note >> text=cancelled")
+        page.until("document.querySelector('#prompt').value === 'the second\\n\\nthe third'")
+        page.misses(".queued")
+        page.press("Enter", "#prompt")
+        page.sees(".entry.agent >> text=(1 image)")
+        assert page.count(".entry.user") == 2
         assert page.noted(*BAD) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -196,7 +197,7 @@ def test_gemini_files_of_older_versions_and_of_unknown_directories(tmp_path: Pat
 
 
 def test_opencode_in_the_order_of_its_messages(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "opencode.db") as db:
+    with closing(sqlite3.connect(tmp_path / "opencode.db")) as db, db:
         db.executescript(
             """
             CREATE TABLE session (id, parent_id, directory, title, time_created, time_updated);

@@ -122,6 +122,10 @@ async def test_who_must_log_in_can(protocol: ProtocolChoice) -> None:
     async def log_in() -> None:
         opened.append("key")
 
+    @agent_with_a_door.logout
+    async def log_out() -> None:
+        opened.clear()
+
     @agent_with_a_door.prompt
     async def answer(turn: Turn) -> None:
         await turn.say("welcome")
@@ -134,6 +138,10 @@ async def test_who_must_log_in_can(protocol: ProtocolChoice) -> None:
         await agent.authenticate("key")
         assert opened == ["key"]
         assert await (await agent.new_session()).ask_text("hello") == "welcome"
+        await agent.logout()
+        assert opened == []
+        with pytest.raises(RemoteError):
+            await agent.new_session()
 
 
 async def test_connecting_to_nothing_says_what_to_do() -> None:

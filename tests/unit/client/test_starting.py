@@ -81,6 +81,30 @@ def test_an_error_quotes_what_its_data_says(data: object, text: str) -> None:
     assert str(RemoteError(1, "No", data)) == text
 
 
+def test_the_ids_of_logins_are_for_programs_and_not_quoted() -> None:
+    assert str(RemoteError(-32000, "Log in first", {"methods": ["pin"]})) == "Log in first (-32000)"
+    assert RemoteError(-32000, "Log in first", {"methods": [], "details": "it expired"}).reason == "it expired"
+
+
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [(0, "exited with status 0"), (3, "exited with status 3"), (137, "was killed (signal 9)"),
+     (-15, "was killed (signal 15)"), (255, "exited with status 255"), (None, "is gone")],
+)  # fmt: skip
+def test_how_a_process_ended_is_told_in_words(status: int | None, how: str) -> None:
+    assert str(ProcessExited("gemini", status, "")) == f"gemini {how}; it wrote nothing to stderr"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [(("-m", "holdfast", "run", "nothing.py"), "holdfast run nothing.py"), (("nothing.py",), "nothing.py")],
+)
+async def test_a_program_that_python_runs_is_told_by_its_own_name(code: tuple[str, ...], name: str) -> None:
+    with pytest.raises(ProcessExited, match=f"^{name} exited with status"):
+        async with holdfast.connect(sys.executable, *code):
+            pass
+
+
 # Who we are, and what we see
 
 

@@ -6,6 +6,7 @@ import json
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -89,6 +90,17 @@ def test_a_file_that_was_not_there_is_gone_after_undo(home: Path) -> None:
     assert not file.exists()
 
 
+def test_a_script_is_called_by_its_name_and_found_wherever_the_editor_starts_it(
+    settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weather.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert setup("zed", "--yes", "--", sys.executable, "-u", "weather.py", "--style", "no.file").exit_code == 0
+    added = read_jsonc(settings.read_text()).value["agent_servers"]["weather, kept"]["args"]
+    assert added[:4] == ["wrap", "--name", "weather", "--"]
+    assert added[5:] == ["-u", str(tmp_path / "weather.py"), "--style", "no.file"]
+
+
 def test_a_wrapped_agent_is_found_by_its_short_name_or_by_its_command(
     settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +140,79 @@ def test_a_file_that_cannot_be_read_is_left_alone(settings: Path, text: str) -> 
     assert refused.exit_code == 1
     assert "left alone" in str(refused.exception)
     assert settings.read_text() == text
+
+
+def test_two_agents_with_one_title_do_not_take_each_others_place(settings: Path, home: Path) -> None:
+    (home / "other").mkdir()
+    (home / "other" / "weather.py").write_text("from holdfast import Agent\nagent = Agent('weather')\n")
+    assert setup("zed", "weather.py", "--yes").exit_code == 0
+    refused = setup("zed", "other/weather.py", "--yes")
+    assert isinstance(refused.exception, UsageError)
+    assert f"starts another command: {Path(sys.executable).parent / 'holdfast'} run {home / 'weather.py'}" in str(
+        refused.exception
+    )
+    assert setup("zed", "other/weather.py", "--title", "weather 2", "--yes").exit_code == 0
+    assert list(read_jsonc(settings.read_text()).value["agent_servers"]) == ["weather", "weather 2"]
+    assert setup("zed", "other/weather.py", "--title", "weather", "--yes").exit_code == 0
+    servers = read_jsonc(settings.read_text()).value["agent_servers"]
+    assert servers["weather"]["args"] == ["run", str(home / "other" / "weather.py")]
+
+
+def test_what_the_user_has_added_to_an_agent_stays_when_it_is_set_up_again(settings: Path) -> None:
+    assert setup("zed", "weather.py", "--yes").exit_code == 0
+    mine = settings.read_text().replace('"env": {}', '"env": {"KEY": "1"}, "default_mode": "ask"')
+    settings.write_text(mine.replace(str(Path(sys.executable).parent), "/of/an/older/installation"))
+    assert setup("zed", "weather.py", "--yes").exit_code == 0
+    entry = read_jsonc(settings.read_text()).value["agent_servers"]["weather"]
+    assert (entry["env"], entry["default_mode"]) == ({"KEY": "1"}, "ask")
+    assert Path(entry["command"]).parent == Path(sys.executable).parent
+    assert "has it already" in setup("zed", "weather.py", "--yes").output
+
+
+def test_an_undo_that_cannot_read_the_settings_says_which_file_and_where(settings: Path) -> None:
+    assert setup("zed", "weather.py", "--yes").exit_code == 0
+    settings.write_text('{ "theme": }')
+    refused = setup("zed", "--undo", "--yes")
+    assert isinstance(refused.exception, UsageError)
+    assert f"{settings} was left alone" in str(refused.exception) and "line 1, column 12" in str(refused.exception)
+    assert settings.read_text() == '{ "theme": }'
+
+
+def test_settings_that_cannot_be_read_at_all_are_named(settings: Path) -> None:
+    settings.unlink()
+    settings.mkdir()
+    refused = setup("zed", "weather.py", "--yes")
+    assert isinstance(refused.exception, UsageError)
+    assert f"{settings} was left alone, because it cannot be read: Is a directory" in str(refused.exception)
+
+
+def test_a_link_that_leads_to_itself_is_left_alone(settings: Path) -> None:
+    settings.unlink()
+    settings.symlink_to(settings.name)
+    refused = setup("zed", "weather.py", "--yes")
+    assert isinstance(refused.exception, UsageError)
+    assert "a link that leads to itself" in str(refused.exception)
+
+
+def test_a_link_to_settings_that_are_not_there_yet_makes_them_where_it_leads(home: Path, settings: Path) -> None:
+    settings.unlink()
+    settings.symlink_to(home / "dotfiles" / "zed.json")
+    assert setup("zed", "weather.py", "--yes").exit_code == 0
+    assert settings.is_symlink() and "weather" in (home / "dotfiles" / "zed.json").read_text()
+    assert setup("zed", "--undo", "--yes").exit_code == 0
+    assert settings.is_symlink() and not (home / "dotfiles" / "zed.json").exists()
+
+
+def test_a_change_is_remembered_before_it_is_made(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(made: list[dict[str, Any]]) -> None:
+        raise OSError(28, f"No space left for {len(made)} on the device")
+
+    change = plan_change("zed", settings, ("agent_servers", "weather"), {"command": "x", "args": []})
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.editor_setup.changes._write_record", refuse)
+        with pytest.raises(OSError, match="No space"):
+            change.make()
+    assert settings.read_text() == ZED
 
 
 def test_a_link_to_settings_elsewhere_stays_a_link(home: Path, settings: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.export.redact import Redactor
 from holdfast.export.secrets import is_secret_name
-from holdfast.model import History, event_from, title_from
+from holdfast.model import History, SessionInfo, event_from, title_from
 
 A = "a1B2c3D4e5F6g7H8i9J0"
 """Twenty characters, as keys are made of."""
@@ -79,6 +79,12 @@ def test_a_private_key_that_was_cut_off_is_taken_out_as_far_as_it_goes() -> None
         ("- db.token: abc123", "- db.token: [redacted: secret]"),
         (":password => 'hunter2'", ":password => '[redacted: secret]'"),
         ("password = hunter22", "password = [redacted: secret]"),
+        ("please use password = Zq7Xv2Lm9Rt4 for it", "please use password = [redacted: secret] for it"),
+        (
+            "it says aws_secret_access_key = wJalrXUtnFEMI/K7MDENG, see",
+            "it says aws_secret_access_key = [redacted: secret], see",
+        ),
+        ("the token: 9f8e7d6c5b4a3f2e1d is old", "the token: [redacted: secret] is old"),
         ("+db_password = correcthorse", "+db_password = [redacted: secret]"),
         ("  password: hunter22 # the old one", "  password: [redacted: secret] # the old one"),
         ("api_token: abc12345   ; prod", "api_token: [redacted: secret]   ; prod"),
@@ -131,6 +137,7 @@ def test_a_secret_is_known_by_what_stands_before_it_and_that_stays(before: str, 
     [
         "", "password", "The password is wrong.", "password: ", "passwords: three of them", "max_tokens=4096",
         "token: str", "def login(password: str, token: str | None = None) -> None:", "token = tokens[i]",
+        "the password: something you know", "a token: at most 12 of them", "use secret = my.settings2.value of it",
         "password = getpass()", "api_key=os.environ['KEY']", "password=args.password", "key=self.token_for(user)",
         'api_key="<your key>"', "API_KEY=your-key-here", "PASSWORD=$PASSWORD", "TOKEN=${TOKEN}", "password=********",
         'password: "string"', "sk-learn", "sk-some-long-branch-name-without-numbers", "https://host:8080/path@2",
@@ -200,6 +207,18 @@ def test_ordinary_files_stay_as_they_are() -> None:
 )  # fmt: skip
 def test_members_are_secret_by_their_names(name: str, secret: bool) -> None:
     assert is_secret_name(name) is secret
+
+
+def test_a_secret_that_is_the_name_of_a_member_or_a_directory_is_taken_out() -> None:
+    redactor = Redactor()
+    tokens = ["ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2, "ghp_" + "k1L2m3N4o5P6q7R8s9T0" * 2]
+    clean = redactor.value({"scopes": {tokens[0]: "repo", tokens[1]: "gist", "name": "mine"}})
+    assert list(clean["scopes"].values()) == ["repo", "gist", "mine"], "nothing is lost with the names"
+    assert not any(token in str(clean) for token in tokens)
+    about = SessionInfo("s", f"/work/{tokens[0]}", (f"/{tokens[1]}",), None, 0, 0, archived=False, messages=0)
+    shown = redactor.info(about)
+    assert not any(token in shown.cwd + shown.additional[0] for token in tokens)
+    assert shown.cwd.startswith("/work/") and redactor.count == 4
 
 
 def test_secrets_are_found_wherever_they_are_in_a_value() -> None:
@@ -286,7 +305,7 @@ def test_to_redact_twice_changes_nothing_more(text: str) -> None:
         "-----BEGIN PRIVATE KEY-----", "curl ", "--a-", "A", "_", "aB", "xoxb-", "a1.", "Cookie: a", "A_", "SG.a-",
         "machine a ", "machine a login b ", "<password>", "<a:password x>", "mysql -", "mysql ", "redis-cli ", "_auth=",
         "A_KEY=", "&sig=", "{", "[", '{"a":', "\x1b[", "\x1b[1m", "key-", "a-8Q~", "password = a #", "A_KEY", "\n>",
-        "export password", "--passw", "<x:", "- password: a\n", "\0",
+        "password = a1", "export password", "--passw", "<x:", "- password: a\n", "\0",
     ],
 )  # fmt: skip
 @pytest.mark.timeout(60)

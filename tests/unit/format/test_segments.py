@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import zlib
+
 import msgspec
 import pytest
 
 from holdfast.format import Line, fold, lines_of, updates_in, with_texts
 from holdfast.format.segments import (
+    LARGE_BYTES,
     SEGMENT_BYTES,
     Cut,
     checksum,
     damaged_line,
     end_of_entry,
+    fast_crc32,
     is_whole,
     runs,
     some_lines,
@@ -45,6 +50,24 @@ def test_any_flipped_bit_is_noticed() -> None:
     for at in range(len(body)):
         for bit in range(8):
             assert not is_whole(body[:at] + bytes([body[at] ^ 1 << bit]) + body[at + 1 :], 2, known)
+
+
+@pytest.mark.parametrize("has_zlib_ng", [True, False])
+def test_a_large_segment_is_checked_the_same_with_zlib_ng_and_without(
+    monkeypatch: pytest.MonkeyPatch, has_zlib_ng: bool
+) -> None:
+    monkeypatch.setattr("holdfast.format.segments.fast_crc32", fast_crc32.__wrapped__)
+    if has_zlib_ng:
+        pytest.importorskip("zlib_ng.zlib_ng", reason="zlib-ng is not installed")
+    else:
+        monkeypatch.setitem(sys.modules, "zlib_ng", None)
+    for size in (LARGE_BYTES - 1, LARGE_BYTES, SEGMENT_BYTES, 3 * SEGMENT_BYTES + 1):
+        body = bytes(at * at % 251 for at in range(size))
+        assert checksum(body) == zlib.crc32(body)
+        assert is_whole(body, 1, checksum(body))
+        for at in (0, size // 2, size - 1):
+            assert not is_whole(body[:at] + bytes([body[at] ^ 4]) + body[at + 1 :], 1, checksum(body))
+        assert not is_whole(body[:-1], 1, checksum(body))
 
 
 @pytest.mark.parametrize(

@@ -161,3 +161,13 @@ def test_a_command_is_shown_as_one_types_it() -> None:
     }
     text = "".join(judged(drawn(call)).text)
     assert 'echo "a"\nls' in text and '"cwd": "/w"' in text
+
+
+def test_an_entry_says_when_it_began_where_its_id_tells() -> None:
+    message = {"sessionUpdate": "agent_message", "content": [{"type": "text", "text": "Hello"}]}
+    call = {"sessionUpdate": "tool_call_update", "title": "Run"}
+    at = "0191a2b3c4d5"  # 2024-08-30T09:52Z
+    for update in ({**message, "messageId": f"msg_{at}{'0' * 12}"}, {**call, "toolCallId": f"call_{at}{'f' * 12}"}):
+        assert 'datetime="2024-08-30T' in drawn(update)
+    for update in ({**message, "messageId": "m1"}, {**call, "toolCallId": "toolu_01A09q90qw90lq917835lq9"}):
+        assert "<time" not in drawn(update)

@@ -135,7 +135,16 @@ def test_secrets_are_what_variables_are_called(monkeypatch: pytest.MonkeyPatch) 
 def test_commands_get_the_variables_that_are_known_to_be_harmless_and_those_that_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    secret = ("DATABASE_URL", "MYSQL_PWD", "GH_PAT", "API_KEY_PROD", "MY_TOKEN", "SSH_AUTH_SOCK", "ANYTHING_ELSE")
+    secret = (
+        "DATABASE_URL",
+        "MYSQL_PWD",
+        "GH_PAT",
+        "API_KEY_PROD",
+        "MY_TOKEN",
+        "SSH_AUTH_SOCK",
+        "LC_TOKEN",
+        "ANYTHING",
+    )
     for name in secret:
         monkeypatch.setenv(name, "secret")
     for name in ("VIRTUAL_ENV", "LC_TIME", "no_proxy"):

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.agents import AgentDescription, AuthMethod
+from holdfast.surface.v1 import initialize as initialize1
 from holdfast.surface.v1.agent import RemoteAgent as Agent1
+from holdfast.surface.v2 import initialize as initialize2
 from holdfast.surface.v2.agent import RemoteAgent as Agent2
 
 SERVERS: list[dict[str, Any]] = [
@@ -61,3 +64,16 @@ def test_ways_to_log_in_have_an_id_in_both() -> None:
     assert Agent1({"authMethods": [{"id": "k", "name": "K"}, 7]}).auth_methods == ({"id": "k", "name": "K"},)
     (method,) = Agent2({"authMethods": [{"type": "agent", "methodId": "k", "name": "K"}]}).auth_methods
     assert method["id"] == "k"
+
+
+@pytest.mark.requirement("C12", "G1")
+def test_the_variables_of_a_login_in_a_terminal_are_a_list_in_version_2_and_a_map_in_version_1() -> None:
+    way = {"name": "K", "type": "terminal", "args": ["--login"]}
+    first, second = {"env": {"X": "1"}}, {"env": [{"name": "X", "value": "1"}]}
+    (read,) = Agent2({"authMethods": [{"methodId": "k", **way, **second}]}).auth_methods
+    assert read["env"] == first["env"]
+    (odd,) = Agent2({"authMethods": [{"methodId": "k", "env": [7, {"name": "Y"}, *second["env"]]}]}).auth_methods
+    assert odd["env"] == first["env"]
+    agent = AgentDescription(name="a", auth_methods=(AuthMethod("k", "K", more={**way, **first}),))
+    assert initialize1.result(agent)["authMethods"] == [{"id": "k", **way, **first}]
+    assert initialize2.result(agent)["authMethods"] == [{"methodId": "k", **way, **second}]

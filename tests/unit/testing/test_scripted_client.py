@@ -12,7 +12,7 @@ from tests.support.mcp import wire
 from tests.support.schemas import SDK, lacking
 
 from holdfast import Agent, Turn
-from holdfast.errors import RemoteError, UsageError
+from holdfast.errors import AuthRequired, ModelFailed, RemoteError, UsageError
 from holdfast.testing import Clock, ScriptedClient, assert_valid_wire, connect_to
 
 if TYPE_CHECKING:
@@ -42,6 +42,17 @@ async def answer(turn: Turn) -> None:
             turn.stop("max_tokens")
         case ["fail"]:
             raise KeyError("inside")
+        case ["refuse"]:
+            raise ModelFailed("the model is tired")
+        case ["log", "in"]:
+            raise AuthRequired("log in first")
+        case ["remember"]:
+            turn.session.state["turns"] = turns = dict[str, object](first=[])
+            turns["first"] = [object()]
+        case ["save"]:
+            turn.session.state["turns"] = turns = dict[str, object](first=[])
+            turns["first"] = [object()]
+            await turn.session.save()
         case ["forget"]:
             cast("Any", turn.say("never"))
         case ["sleep", seconds]:
@@ -92,6 +103,27 @@ async def test_a_failure_of_the_agent_has_what_was_raised_as_its_cause() -> None
         assert client.transcript() == "> fail\n= error\n"
 
 
+@VERSIONS
+@pytest.mark.parametrize(
+    ("prompt", "kind", "why"),
+    [
+        ("fail", KeyError, "inside"),
+        ("refuse", ModelFailed, "the model is tired"),
+        ("log in", AuthRequired, "log in first"),
+        ("remember", UsageError, "session.state['turns']['first'][0] is a object, which is no JSON value"),
+        ("save", UsageError, "session.state['turns']['first'][0] is a object, which is no JSON value"),
+    ],
+)
+async def test_what_the_handler_did_wrong_is_the_cause_of_the_failure(
+    protocol: Any, prompt: str, kind: type[Exception], why: str
+) -> None:
+    async with connect_to(agent, protocol=protocol) as client:
+        with pytest.raises(RemoteError) as failed:
+            await client.say(prompt)
+        assert isinstance(failed.value.__cause__, kind)
+        assert why in str(failed.value.__cause__)
+
+
 async def test_a_forgotten_await_fails_the_turn_with_its_line() -> None:
     async with connect_to(agent) as client:
         with pytest.raises(
@@ -119,7 +151,8 @@ async def test_a_turn_is_seen_whole_and_the_transcript_has_no_chance_in_it(proto
                 {"a": 1},
                 [1],
             )
-            assert "+two" in call.text and call.content[0]["type"] == "diff"
+            assert "+two" in call.text and '"a": 1' not in call.text and "[1]" not in call.text
+            assert call.content[0]["type"] == "diff"
             seen.add(client.transcript())
             assert_valid_wire(client)
     (transcript,) = seen

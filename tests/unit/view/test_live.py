@@ -223,6 +223,23 @@ def test_a_past_is_shown_in_its_order() -> None:
     assert [type(block) for block in blocks] == [Prompt, Plan, Call, AgentText, AgentText, Note, Prompt]
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_a_tool_call_that_runs_while_the_past_is_shown_is_shown_whole_when_it_ends(running: bool) -> None:
+    history = History()
+    for update in (
+        {"sessionUpdate": "user_message", "messageId": "u", "content": [{"type": "text", "text": "do it"}]},
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Look", "status": "in_progress"},
+    ):
+        history.apply(event_from(update))
+    view = LiveView()
+    past = list(view.replay(history, running=running))
+    assert [type(block) for block in past] == ([Prompt] if running else [Prompt, Call])  # is it over? Nobody said so
+    assert [type(block) for block in view.live()] == ([Call] if running else [])
+    (ended,) = see(view, "tool_call_update", toolCallId="c", status="completed")
+    assert isinstance(ended, Call) and (ended.title, ended.status) == ("Look", "completed")
+    assert end(view) == []
+
+
 def test_a_very_long_answer_takes_time_in_proportion() -> None:
     view = LiveView()
     count = 0

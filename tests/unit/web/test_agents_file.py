@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.web.agents_file import AgentEntry, AgentsFile
+from holdfast.server.host import Host
+from holdfast.web.agents import PageAgent
+from holdfast.web.agents_file import AgentEntry, AgentsFile, AgentsOfFile
+from holdfast.web.no_agent import NoAgent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,3 +60,24 @@ def test_a_file_that_makes_no_sense_says_so(tmp_path: Path, text: str) -> None:
     path.chmod(0o600)
     with pytest.raises(UsageError, match="makes no sense"):
         AgentsFile(path).entries()
+
+
+def test_an_agent_that_cannot_be_made_takes_no_other_with_it_and_says_why(tmp_path: Path) -> None:
+    file = AgentsFile(tmp_path / "agents.toml")
+    for name in ("good", "broken", "gone"):
+        file.put(name, AgentEntry(command=(name,)))
+
+    def make(name: str, _: AgentEntry) -> PageAgent:
+        if name == "broken":
+            raise ZeroDivisionError("its author divides by zero")
+        if name == "gone":
+            raise UsageError("there is no such file")
+        return PageAgent(name, Host(NoAgent(), store=":memory:"))
+
+    agents = AgentsOfFile(file, make)
+    assert list(agents.known()) == ["good"]
+    assert "divides by zero" in agents.trouble("broken")
+    assert agents.trouble("gone") == "there is no such file"
+    assert agents.trouble("good") == agents.trouble("unknown") == ""
+    file.path.chmod(0o666)
+    assert agents.known() == {} and "chmod go-w" in agents.trouble("good")

@@ -1,0 +1,82 @@
+"""Patches of changes: as `difflib` makes them where texts are short, and in bounded time where they are long."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent import line_matching
+from holdfast.agent.diffs import git_patch
+from holdfast.agent.line_matching import LineMatcher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = st.lists(st.sampled_from([f"{letter}\n" for letter in "abcdefgh"]), max_size=30)
+
+
+def patched(old: list[str], matcher: LineMatcher, new: list[str]) -> list[str]:
+    """Return what the operations of a matcher make of the old lines."""
+    made: list[str] = []
+    for tag, begin, end, begin_new, end_new in matcher.get_opcodes():
+        made += old[begin:end] if tag == "equal" else new[begin_new:end_new]
+    return made
+
+
+@given(LINES, LINES)
+def test_a_short_patch_is_that_of_difflib(old: list[str], new: list[str]) -> None:
+    made = git_patch("/f", "".join(old), "".join(new)).splitlines(keepends=True)[1:]
+    assert made[2:] == list(unified_diff(old, new))[2:]
+
+
+@given(LINES, LINES, st.integers(0, 40))
+def test_what_is_said_to_be_common_is_common_however_little_time_there_is(
+    old: list[str], new: list[str], pairs: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_matching, "PAIRS", pairs)
+        matcher = LineMatcher(old, new)
+        end = (0, 0)
+        for at, at_new, size in matcher.get_matching_blocks():
+            assert at >= end[0] and at_new >= end[1] and old[at : at + size] == new[at_new : at_new + size]
+            end = at + size, at_new + size
+        assert patched(old, matcher, new) == new
+
+
+def test_many_changes_in_a_long_file_are_shown_one_by_one_without_comparing_every_pair_of_lines() -> None:
+    old = [f"line {n}\n" for n in range(20_000)]
+    new = [line if n % 2 else f"new {n}\n" for n, line in enumerate(old)]
+    matcher = LineMatcher(old, new)
+    assert sum(size for _, _, size in matcher.get_matching_blocks()) == 10_000
+    patch = git_patch("/f", "".join(old), "".join(new))
+    assert patch.count("\n-line ") == patch.count("\n+new ") == 10_000
+
+
+def test_a_long_text_in_which_no_line_is_unique_counts_as_replaced() -> None:
+    drawn = random.Random(1)
+    old, new = ([f"{drawn.randrange(9)}\n" for _ in range(4_000)] for _ in range(2))
+    matcher = LineMatcher(old, new)
+    assert [tag for tag, *_ in matcher.get_opcodes() if tag != "equal"] == ["replace"]
+    assert patched(old, matcher, new) == new
+
+
+def test_git_takes_a_patch_of_a_long_file(tmp_path: Path) -> None:
+    drawn = random.Random(2)
+    old = [f"{drawn.randrange(6_000)}\n" for _ in range(5_000)]
+    new = [line for line in old if drawn.random() > 0.1]
+    for _ in range(300):
+        new.insert(drawn.randrange(len(new)), f"added {drawn.random()}\n")
+    file = tmp_path / "f"
+    file.write_text("".join(old))
+    patch = git_patch(str(file), "".join(old), "".join(new))
+    command = ("git", "apply", "--unsafe-paths", f"--directory={tmp_path}", "-p0", "-")
+    patch = patch.replace(str(file), "f")
+    done = subprocess.run(command, input=patch, text=True, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert file.read_text() == "".join(new)
