@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.links import PATIENCE
 from tests.support.tenants import USERS, Tenants, no_bubblewrap, no_other_users, tenants, told
 
 from holdfast.errors import UsageError
 from holdfast.hosting import Launcher, ProcessLimits
 from holdfast.hosting.launcher import parse_template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = [pytest.mark.requirement("H11"), pytest.mark.timeout(180)]
 
@@ -108,13 +114,16 @@ def test_an_agent_is_held_to_its_limits_and_ends_with_the_server() -> None:
     launcher = (*LAUNCHERS["another user"], "--limit", "files=77", "--limit", "cpu=100", "--limit", "file-size=1M")
     with tenants(*launcher) as place:
         asyncio.run(story(place))
-        assert b"4321" in _command_lines()
+        _wait_until(lambda: b"4321" in _command_lines(), "the command was never there")
         place.server.kill()
-    for _ in range(200):
-        if b"4321" not in _command_lines():
-            return
-        asyncio.run(asyncio.sleep(0.05))
-    raise AssertionError("a command of an agent outlived its server")
+    _wait_until(lambda: b"4321" not in _command_lines(), "a command of an agent outlived its server")
+
+
+def _wait_until(happened: Callable[[], bool], otherwise: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.05)
 
 
 def _command_lines() -> bytes:

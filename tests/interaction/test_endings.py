@@ -271,8 +271,9 @@ async def test_cancelling_the_run_ends_the_work_and_the_connection(link: Link) -
 
 
 async def test_a_peer_that_ends_while_the_other_side_does_not_read_gives_up_soon(link: Link) -> None:
+    limits = PeerLimits(flush=0.02)
     async with link() as (near, far):
-        half = Half(Peer(near, Routes(), limits=QUICK), OtherEnd(far))
+        half = Half(Peer(near, Routes(), limits=limits), OtherEnd(far))
         far.pause()
         for _ in range(8):
             half.peer.notify("much", "x" * (1 << 20))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from holdfast.transport import Transport
     from tests.support.links import Link
 
-QUICK = PeerLimits(cancel_grace=0.02, linger=0.02, end_grace=0.02, flush=0.02)
-"""Limits for tests about what happens when the patience ends: it ends soon."""
+QUICK = PeerLimits(cancel_grace=0.02, linger=0.02, end_grace=0.02, flush=PATIENCE)
+"""Limits for tests about what happens when the patience with handlers ends: soon. What was answered still arrives."""
 
 
 class OtherEnd:
