@@ -139,6 +139,10 @@ def test_over_tls_an_editor_is_let_in_and_the_wrong_authority_is_refused(tmp_pat
         started.stdin.close()
         assert started.wait(30) == 0
         started.stdout.close()
+        words = ["--ca", str(cert), "--token-file", str(tmp_path / "token"), "--print", "--prompt", "hello", url]
+        chat = [sys.executable, "-m", "holdfast", "chat", *words]
+        talked = subprocess.run(chat, capture_output=True, check=False, timeout=120, cwd=tmp_path)
+        assert talked.returncode == 0 and talked.stdout.strip(), talked.stderr
         refused = subprocess.run(connect, input=first, capture_output=True, check=False, timeout=60)
         assert refused.returncode != 0
         for said in (refused.stdout, refused.stderr):  # to the editor, and to whoever looks into its log

@@ -99,6 +99,7 @@ def chat_settings(
     prints: bool = False,
     bare: bool = False,
     token_file: str | None = None,
+    ca: str | None = None,
 ) -> tuple[ChatSettings, str]:
     """Return the settings that a command line means, and what the user should be told about them.
 
@@ -123,9 +124,21 @@ def chat_settings(
         if agent is None:
             agent, remark = default_agent()
         if agent.startswith(("http://", "https://", "ws://", "wss://")):
-            token = ("--token-file", token_file) if token_file is not None else ()
-            connect = (sys.executable, "-m", "holdfast", "connect", agent, *token, "--wait", SERVER_SECONDS)
-            return ChatSettings(connect, (*token, agent), cwd, newest, resume, permissions, protocol), remark
+            given = {"--token-file": token_file, "--ca": ca}
+            entry = tuple(word for name, file in given.items() if file is not None for word in (name, file))
+            connect = (sys.executable, "-m", "holdfast", "connect", agent, *entry, "--wait", SERVER_SECONDS)
+            settings = ChatSettings(
+                connect,
+                (*entry, agent),
+                cwd,
+                newest,
+                resume,
+                permissions,
+                protocol,
+                wire=inspection.wire,
+                wire_file=inspection.wire_file,
+            )
+            return settings, remark
         if agent not in BUILT_IN and not Path(split_agent_name(agent)[0]).exists():
             raise UsageError(
                 f"there is no file {agent}; any other agent is given by its command: holdfast chat -- {agent}"

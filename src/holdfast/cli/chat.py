@@ -105,6 +105,11 @@ again, in the same session, whenever you save it; `--wire` shows every message.
     "(default: $HOLDFAST_PASS_ENV).",
 )
 @click.option("--token-file", type=click.Path(exists=True, dir_okay=False), help="For a URL: a file with the token.")
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False),
+    help="For a URL: the certificate of the authority that signed the server's.",
+)
 @click.option("--store", "place", metavar="FILE", help="Where sessions are kept, as for `holdfast run` and `wrap`.")
 @click.option(
     "--mcp-config",
@@ -166,6 +171,7 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
         prints=bool(options["prints"]),
         bare=bool(options["bare"]),
         token_file=cast("str | None", options["token_file"]),
+        ca=cast("str | None", options["ca"]),
     )
     settings = replace(settings, theme=cast("str | None", options["theme"]))
     if (mcp_config := cast("str | None", options["mcp_config"])) is not None:

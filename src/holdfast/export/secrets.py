@@ -69,6 +69,8 @@ FORMS = (
     _rule("DigitalOcean token", "_v1_", rf"{_START}do[opr]_v1_[a-f0-9]{{64}}"),
     _rule("Vault token", "hvs.", rf"{_START}hvs\.[\w-]{{20,}}"),
     _rule("age key", "age-secret-key-", rf"{_START}AGE-SECRET-KEY-1[0-9A-Z]{{50,}}"),
+    _rule("Discord token", ".", rf"{_START}[MNO][\w-]{{23,27}}\.[\w-]{{6,7}}\.[\w-]{{27,40}}(?![\w-])"),
+    _rule("Twilio key", "sk ac", rf"{_START}(?:SK|AC)[0-9a-f]{{32}}(?![A-Za-z0-9])"),
     _rule("Telegram token", ":aa", rf"{_START}\d{{8,10}}:AA[\w-]{{32,}}"),
     _rule("Azure secret", "8q~", r"(?<![\w.~-])[\w.~-]{3}8Q~[\w.~-]{31,34}(?![\w.~-])"),
     _rule("Terraform token", ".atlasv1.", rf"{_START}[A-Za-z0-9]{{14}}\.atlasv1\.[\w-]{{60,}}"),
@@ -111,6 +113,8 @@ CONTEXTS = (
         r"\bmachine\s{1,9}[^\s]{1,200}\s{1,9}(?:(?:login|account)\s{1,9}[^\s]{1,200}\s{1,9}){0,2}"
         r"password\s{1,9}([^\s]{1,200})",
     ),
+    # A line of .pgpass: host, port, database, user, password.
+    _rule("password", ":543 :6432: :*:", r"(?m)^[^\s:]{1,200}:(?:543\d|6432|\*):[^\s:]{1,99}:[^\s:]{1,99}:(\S+)$"),
     _rule(
         "secret",
         "</",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.chat.settings import chat_settings
+from holdfast.chat.settings import Inspection, chat_settings
 from holdfast.chat.status import short_path, usage_parts
 from holdfast.errors import UsageError
 
@@ -58,6 +58,16 @@ def test_how_to_come_back_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     settings, _ = started(None, ("gemini", "--acp"), bare=True)
     assert settings.resume_command("s1") == "holdfast chat --resume s1 --bare -- gemini --acp"
     assert settings.command == ("gemini", "--acp")
+
+
+def test_a_chat_with_a_server_shows_the_wire_and_comes_back_with_its_files() -> None:
+    settings, _ = chat_settings(
+        "https://host/acp", None, cwd="/p", newest=False, resume=None, permissions=None, store=None, protocol="auto",
+        inspection=Inspection(wire=True, wire_file="w"), token_file="t", ca="c",
+    )  # fmt: skip
+    assert (settings.wire, settings.wire_file) == (True, "w")
+    assert settings.resume_command("s1") == "holdfast chat --resume s1 --token-file t --ca c https://host/acp"
+    assert settings.command[3:] == ("connect", "https://host/acp", "--token-file", "t", "--ca", "c", "--wait", "2")
 
 
 def test_without_a_name_it_is_the_coding_agent_if_it_has_a_model(monkeypatch: pytest.MonkeyPatch) -> None:

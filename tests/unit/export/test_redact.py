@@ -27,7 +27,7 @@ SECRETS = [
     f"ya29.{A}-{A}", f"xoxb-1234567890-{A}", f"npm_{A}{A[:16]}", f"pypi-{A}{A}{A}", f"hf_{A}{A}", f"gsk_{A}{A}",
     f"SG.{A}.{A}{A}", f"hvs.{A}{A}", f"dop_v1_{'0af3' * 16}", f"123456789:AA{A}{A}", PEM, JWT, f"lin_api_{A}{A}",
     f"r8_{A}{A[:17]}", f"shpat_{'0af3' * 8}", f"ntn_{A}{A}", f"dapi{'0af3' * 8}", f"abc8Q~{A}{A[:14]}",
-    f"dckr_pat_{A}{A}",
+    f"dckr_pat_{A}{A}", f"MTk4{A}.G1b2c3.{A}{A[:18]}", f"SK{'0af3' * 8}", f"AC{'0af3' * 8}",
 ]  # fmt: skip
 
 
@@ -93,6 +93,10 @@ def test_a_private_key_that_was_cut_off_is_taken_out_as_far_as_it_goes() -> None
         ("password=abc1", "password=[redacted: secret]"),
         ("STRIPE_KEY=abcdEFGH1234", "STRIPE_KEY=[redacted: secret]"),
         ("export GH_PAT='abcdEFGH1234'", "export GH_PAT='[redacted: secret]'"),
+        (
+            "localhost:5432:app:ada:hunter2\n*:*:*:bob:x:y",
+            "localhost:5432:app:ada:[redacted: password]\n*:*:*:bob:[redacted: password]",
+        ),
         ("machine a.b login me password s3cr3t", "machine a.b login me password [redacted: password]"),
         ("machine a.b\n\tlogin me\n\tpassword s3cr3t\n", "machine a.b\n\tlogin me\n\tpassword [redacted: password]\n"),
         ("AccountName=me;AccountKey=a1B2/+==;X=y", "AccountName=me;AccountKey=[redacted: secret];X=y"),
