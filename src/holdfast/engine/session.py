@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger(__name__)
 
+BROKEN_OFF = {"stopReason": "error", "error": {"code": InternalError.code, "message": "The turn was interrupted"}}
+
 RUNNING = event_from({"sessionUpdate": "state_update", "state": "running"})
 
 
@@ -327,9 +329,9 @@ class LiveSession(SessionSettings):
         return RUNNING if self.background is None else event_from(self.state_update("running"))
 
     def current_state(self) -> Update:
-        """Return what it is doing."""
+        """Return what it is doing; where its last turn was broken off, a client that saw it run is told so (C3)."""
         if self.turn is None or not self.turn.running:
-            return self.state_update("idle")
+            return self.state_update("idle", **(BROKEN_OFF if self.state.interrupted else {}))
         return self.state_update("requires_action" if self.turn.asking else "running")
 
     def work_in_background(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
