@@ -55,7 +55,11 @@ def asgi(
     """
     engine_limits = EngineLimits(keep_events=EventWindow())
     host = Host(
-        AuthorAgent(agent), store=None if store is None else str(store), protocol=protocol, limits=engine_limits
+        AuthorAgent(agent),
+        store=None if store is None else str(store),
+        protocol=protocol,
+        limits=engine_limits,
+        name="a server",
     )
     own = directory_beside(default_address() if store is None else str(store)) / "workspaces"
     return RemoteServer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import shutil
@@ -68,6 +69,9 @@ def test_the_commands_that_a_server_prints_get_in_as_they_are(tmp_path: Path) ->
             assert done.returncode == 0, done.stderr
             assert heard in done.stdout
         assert "ada" in server.tokens.path.read_text()
+        listing = [sys.executable, "-m", "holdfast", "sessions", "list", "--all", "--json", "--store", server.store]
+        listed = json.loads(subprocess.run(listing, capture_output=True, timeout=90, check=True).stdout)
+        assert listed["sessions"][0]["open"]["in"] == "holdfast serve"  # and not the client that came last
 
 
 def served_over_tls(directory: Path) -> ServeProcess:

@@ -278,7 +278,8 @@ def _host(port: AgentPort, options: Mapping[str, Any]) -> Host:
 
     protocol = cast("ProtocolChoice", options["protocol"])
     limits = EngineLimits(keep_events=EventWindow())
-    return Host(port, store=options["store"], protocol=protocol, limits=limits, node=options["node"])
+    store, node = options["store"], options["node"]
+    return Host(port, store=store, protocol=protocol, limits=limits, node=node, name="holdfast serve")
 
 
 def _limits(options: Mapping[str, Any]) -> Any:

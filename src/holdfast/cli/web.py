@@ -118,13 +118,15 @@ def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
         from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
-        host = Host(AuthorAgent(load_agent(entry.run)), store=place, limits=limits)
+        host = Host(AuthorAgent(load_agent(entry.run)), store=place, limits=limits, name="holdfast web")
         return PageAgent(name, host, command=("holdfast", "run", entry.run))
     from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
     from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
 
     port = ProxyPort(Launch(entry.command, name=name, on_stderr=show_stderr))
-    return PageAgent(name, Host(port, store=place, limits=limits), port.close, command=entry.command)
+    return PageAgent(
+        name, Host(port, store=place, limits=limits, name="holdfast web"), port.close, command=entry.command
+    )
 
 
 def _greet(server: RemoteServer, port: int, *, opens: bool) -> None:

@@ -47,11 +47,13 @@ class Host:
         shares: bool = True,
         in_chain: bool = False,
         node: NodeAddress | None = None,
+        name: str | None = None,
     ) -> None:
         """Prepare to serve an agent.
 
         Where it `shares`, other processes on the store can follow the sessions that are open here, and their sessions
-        can be followed here. On a store for many machines that needs a `node`: where they reach this one.
+        can be followed here. On a store for many machines that needs a `node`: where they reach this one. `name` is
+        what they call this process; without one, as where an editor has started it, they say its client's name.
         """
         self.port = port
         self.in_chain = in_chain
@@ -63,6 +65,7 @@ class Host:
         self.node = node
         self.neighbours: PeerNeighbours | None = None
         """The other processes on the store, once the engine is there."""
+        self._name = name if node is None else node.name
         self.client_name: str | None = None
         """What people call the client that connected last."""
         self.process: str = os.urandom(8).hex()
@@ -98,7 +101,7 @@ class Host:
         if address is not None:
             limits = _resumable(limits)
         engine = Engine(store, self.port, limits=limits)
-        if (name := self.client_name if self.node is None else self.node.name) is not None:
+        if (name := self._name or self.client_name) is not None:
             engine.introduce(name)
         if address is not None:
             from holdfast.neighbours import PeerNeighbours, is_available  # noqa: PLC0415
@@ -115,7 +118,7 @@ class Host:
         """Note what people call the client that has connected; other processes on the store say it in messages."""
         if name:
             self.client_name = name
-            if self._engine is not None and self.node is None:
+            if self._engine is not None and self._name is None:
                 self._engine.introduce(name)
 
     async def drain(self, grace: float) -> None:
