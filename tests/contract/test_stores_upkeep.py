@@ -117,6 +117,7 @@ async def test_whoever_looks_sees_what_a_turn_had_said_that_broke_and_leaves_it_
             await other.do("append", session, "half")
             running = (await store.snapshot(session)).unsealed
             assert running is not None and str(other.pid) in (running.running_in or "")
+        await lasting.end_lease(session)
         await died(store, session)
         for _ in range(2):
             broken = (await store.snapshot(session)).unsealed
@@ -307,6 +308,7 @@ async def test_turns_that_broke_and_processes_at_work_are_told(lasting: Place) -
             found = await findings(store)
             assert found["turns"].says == "1 running"
             assert f"process {other.pid} " in found["processes"].says
+        await lasting.end_lease(session)
         await died(store, session)
         found = await findings(store)
         assert found["turns"].level == "note" and session in found["turns"].says

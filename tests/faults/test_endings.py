@@ -96,7 +96,7 @@ def _wait_until_read(wire: Wire) -> None:
 
     assert wire.process.stdin is not None
     unread = array.array("i", [1])
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while unread[0]:
         assert time.monotonic() < deadline
         fcntl.ioctl(wire.process.stdin.fileno(), termios.FIONREAD, unread)

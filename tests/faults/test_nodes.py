@@ -32,9 +32,9 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.requirement("F4", "P4")]
 
 
 @contextmanager
-def nodes(place: Path, *names: str, lease: float = 3.0, source: str = AGENT) -> Generator[list[Node]]:
+def nodes(place: Path, *names: str, lease: float = postgres.LEASE, source: str = AGENT) -> Generator[list[Node]]:
     """Start nodes on one database."""
-    address = postgres.empty_database().partition("lease=")[0] + f"lease={lease:g}"
+    address = postgres.empty_database(lease)
     with ExitStack() as stack:
         yield [stack.enter_context(Node(place, name, address, source=source)) for name in names]
 
@@ -113,6 +113,8 @@ async def test_an_owner_that_goes_in_mid_turn_is_succeeded_and_nothing_seen_is_l
             mine = two.begin_prompt(session, "200 wait")
             await heard(three, numbers(200))
             a.signal(number)
+            if number == signal.SIGKILL:
+                await postgres.end_lease(a.store, session)
             with pytest.raises(Refused, match=f"node {a.base} has left"):
                 await patiently(mine)
             await noticed(two, f"node {a.base} has left; the session goes on")
@@ -131,7 +133,7 @@ async def test_an_owner_that_goes_in_mid_turn_is_succeeded_and_nothing_seen_is_l
 async def test_an_owner_that_is_stopped_past_its_lease_shows_nothing_more_and_follows_when_it_goes_on(
     tmp_path: Path,
 ) -> None:
-    with nodes(tmp_path, "a", "b") as (a, b):
+    with nodes(tmp_path, "a", "b", lease=5.0) as (a, b):
         async with a.client(2) as one, a.client(1) as watching, b.client(1) as two:
             session = await one.new(str(tmp_path))
             await one.prompt(session, "1")
@@ -173,7 +175,7 @@ async def answer(turn):
 
 @pytest.mark.requirement("P5", "B12")
 async def test_who_comes_to_another_node_while_a_turn_is_sealed_has_all_of_it_once(tmp_path: Path) -> None:
-    with nodes(tmp_path, "a", "b", lease=60.0, source=SLOW_END) as (a, b):
+    with nodes(tmp_path, "a", "b", source=SLOW_END) as (a, b):
         async with a.client(2) as one, b.client(2) as two, b.client(1) as three:
             session = await one.new(str(tmp_path))
             mine = one.begin_prompt(session, "go on")

@@ -33,6 +33,12 @@ def place() -> Place:
 
 
 @pytest.fixture
+def leased() -> Place:
+    """Where the lease of a node that gives no sign of life is over soon."""
+    return Place(postgres.empty_database(postgres.SHORT_LEASE))
+
+
+@pytest.fixture
 def cluster() -> Iterator[postgres.Cluster]:
     """A server that a test may stop."""
     if postgres.GIVEN in os.environ:
@@ -90,8 +96,8 @@ async def is_running(store: SessionStore, claim: Claim) -> bool:
     return found is not None and found.running_in is not None
 
 
-async def test_a_node_that_was_stopped_past_its_lease_is_refused_at_its_next_word(place: Place) -> None:
-    async with place.open() as store, neighbour(place.path) as other:
+async def test_a_node_that_was_stopped_past_its_lease_is_refused_at_its_next_word(leased: Place) -> None:
+    async with leased.open() as store, neighbour(leased.path) as other:
         session, idle = await other.do("create"), await other.do("create")
         await other.do("begin", session, "q")
         await other.do("append", session, "before")
@@ -118,8 +124,8 @@ async def test_a_node_that_was_stopped_past_its_lease_is_refused_at_its_next_wor
         assert len(await history(store, idle)) == 1
 
 
-async def test_a_stopped_node_that_nobody_took_anything_from_just_goes_on(place: Place) -> None:
-    async with place.open() as store, neighbour(place.path) as other:
+async def test_a_stopped_node_that_nobody_took_anything_from_just_goes_on(leased: Place) -> None:
+    async with leased.open() as store, neighbour(leased.path) as other:
         session = await other.do("create")
         await other.do("begin", session, "q")
         os.kill(other.pid, signal.SIGSTOP)
@@ -133,13 +139,13 @@ async def test_a_stopped_node_that_nobody_took_anything_from_just_goes_on(place:
 
 
 async def test_a_heartbeat_that_the_database_refuses_goes_on_when_it_does_not_any_more(
-    place: Place, caplog: pytest.LogCaptureFixture
+    leased: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with place.open() as store, place.open() as other:
+    async with leased.open() as store, leased.open() as other:
         claim = await new(store)
         log = await store.begin(claim, prompt("q"), NOTHING)
         await postgres.run_sql(
-            place.path,
+            leased.path,
             "CREATE FUNCTION holdfast.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$",
             "CREATE TRIGGER refuse BEFORE UPDATE ON holdfast.node EXECUTE FUNCTION holdfast.refuse()",
         )
@@ -147,15 +153,15 @@ async def test_a_heartbeat_that_the_database_refuses_goes_on_when_it_does_not_an
             await died(other, claim.session)
             assert "refuses the heartbeat" in caplog.text
         finally:
-            await postgres.run_sql(place.path, "DROP FUNCTION holdfast.refuse CASCADE")
+            await postgres.run_sql(leased.path, "DROP FUNCTION holdfast.refuse CASCADE")
         async with asyncio.timeout(PATIENCE):
             while not await is_running(other, claim):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         await keep(log, message("goes on"))
 
 
-async def test_a_node_that_was_killed_is_succeeded_with_all_that_it_had_kept(place: Place) -> None:
-    async with place.open() as store, neighbour(place.path) as other:
+async def test_a_node_that_was_killed_is_succeeded_with_all_that_it_had_kept(leased: Place) -> None:
+    async with leased.open() as store, neighbour(leased.path) as other:
         session = await other.do("create")
         await other.do("begin", session, "q")
         for n in range(20):

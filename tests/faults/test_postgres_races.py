@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.support.postgres import OURS, empty_database
+from tests.support.postgres import OURS, SHORT_LEASE, empty_database
 from tests.support.stores import NOTHING, Place, bodies, history, info, keep, logged, message, new, prompt, talked, turn
 
 from holdfast.errors import SessionBusy, SessionMoved, StoreError
@@ -31,6 +31,12 @@ PATIENCE = 30.0
 @pytest.fixture
 def place() -> Place:
     return Place(empty_database())
+
+
+@pytest.fixture
+def beating() -> Place:
+    """Where a node asks the database several times a second whether it is still one."""
+    return Place(empty_database(SHORT_LEASE))
 
 
 class Rival:
@@ -81,7 +87,7 @@ async def ask(place: Place, statement: str, *arguments: Any) -> Any:
 
 
 async def let_lease_end(place: Place) -> None:
-    """Let it look as if no node had given a sign of life for long. Its next heartbeat is not far."""
+    """Let it look as if no node had given a sign of life for long. Its next heartbeat is seconds away."""
     await ask(place, "UPDATE holdfast.node SET expires_at = clock_timestamp() - interval '1 hour'")
 
 
@@ -189,15 +195,15 @@ async def test_a_node_that_is_fenced_while_more_waits_to_be_written_goes_on_as_a
 
 
 async def test_a_node_fenced_while_a_turn_says_more_than_is_on_its_way_stores_what_its_other_sessions_say(
-    place: Place, caplog: pytest.LogCaptureFixture
+    beating: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with place.open() as store:
+    async with beating.open() as store:
         claim, other = await new(store), await new(store)
         log = await store.begin(claim, prompt("q"), NOTHING)
-        async with rival(place) as taker:
+        async with rival(beating) as taker:
             await taker.do("LOCK TABLE holdfast.turn_log IN EXCLUSIVE MODE")
             flying = await taker.blocks(keep(log, message("stale")))
-            await ask(place, "DELETE FROM holdfast.node")
+            await ask(beating, "DELETE FROM holdfast.node")
             async with asyncio.timeout(PATIENCE):
                 while "lease of this node was over" not in caplog.text:  # noqa: ASYNC110  (the heartbeat finds out first)
                     await asyncio.sleep(0.01)

@@ -20,20 +20,15 @@ pytestmark = pytest.mark.requirement("H7", "P7")
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
 
 
-def sockets() -> int:
-    """Return how many sockets this process has open."""
-    found = 0
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            found += str(entry.readlink()).startswith("socket:")
-        except OSError:
-            continue
-    return found
+def is_kept(remote: Remote, client: socket.socket) -> bool:
+    """Whether the server has not closed its end of a connection."""
+    ends = f"0100007F:{remote.port:04X} 0100007F:{client.getsockname()[1]:04X} 01 "  # established
+    return ends in Path("/proc/self/net/tcp").read_text()
 
 
-async def until_fewer(than: int) -> None:
+async def until_given_up(remote: Remote, client: socket.socket) -> None:
     async with asyncio.timeout(PATIENCE):
-        while sockets() >= than:  # noqa: ASYNC110  (the system tells nobody)
+        while is_kept(remote, client):  # noqa: ASYNC110  (the system tells nobody)
             await asyncio.sleep(0.02)
 
 
@@ -57,7 +52,7 @@ async def test_a_websocket_that_gives_no_sign_of_life_is_closed_and_its_turn_goe
     limits = RemoteLimits(ping=0.3, pong=0.3)
     with caplog.at_level(logging.INFO):
         async with served(limits=limits) as remote:
-            other = await remote.client()
+            other = await remote.client("http")  # of whom no sign of life is asked, however slow this machine is
             session = await other.new()
             upgrade = (
                 f"GET /acp HTTP/1.1\r\nhost: 127.0.0.1:{remote.port}\r\nauthorization: Bearer ada\r\n"
@@ -65,14 +60,15 @@ async def test_a_websocket_that_gives_no_sign_of_life_is_closed_and_its_turn_goe
                 "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
             )
             stalled = deaf(remote, upgrade.encode())
-            await asyncio.sleep(0.1)
+            assert is_kept(remote, stalled)
+            async with asyncio.timeout(PATIENCE):
+                while len(remote.server.connections) < 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
             stalled.sendall(masked(INITIALIZE))
             resume: dict[str, Any] = {"sessionId": session, "cwd": "/project", "mcpServers": []}
             stalled.sendall(masked({"jsonrpc": "2.0", "id": 1, "method": "session/resume", "params": resume}))
-            await asyncio.sleep(0.1)
-            before = sockets()
             await other.prompt(session, "/stream 20000")
-            await until_fewer(before)
+            await until_given_up(remote, stalled)
             assert remote.server.connections.unsent < 1 << 20
             await other.prompt(session, "hello")
             stalled.close()
@@ -90,11 +86,10 @@ async def test_a_stream_of_events_that_nobody_takes_is_given_up(monkeypatch: pyt
         load: dict[str, Any] = {"sessionId": session, "cwd": "/project", "mcpServers": []}
         await other.prompt(session, "/think " + "x" * 1_000_000)
         stalled = deaf(remote, f"GET /acp HTTP/1.1\r\n{head}accept: text/event-stream\r\n\r\n".encode())
-        await asyncio.sleep(0.2)
-        before = sockets()
+        assert is_kept(remote, stalled)
         loading = {"jsonrpc": "2.0", "id": 1, "method": "session/load", "params": load}
         posting = asyncio.ensure_future(remote.ask("POST", body=loading, acp_connection_id=connection))
         assert (await posting).status == 202
-        await until_fewer(before)
+        await until_given_up(remote, stalled)
         await other.prompt(session, "hello")
         stalled.close()

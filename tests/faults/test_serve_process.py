@@ -27,26 +27,44 @@ from holdfast.transport.websocket_client import connect_websocket
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(180)
+
+PATIENT = """
+import asyncio, os
+from holdfast import Agent
+
+agent = Agent("patient")
+
+
+@agent.prompt
+async def answer(turn):
+    await turn.say("Good night. ")
+    while not os.path.exists(turn.text):
+        await asyncio.sleep(0.01)
+    await turn.say("Good morning.")
+"""
+"""Its turns last until there is a file."""
 
 
 @pytest.mark.requirement("H8")
 def test_sigterm_lets_a_running_turn_end_and_takes_no_new_one(tmp_path: Path) -> None:
-    with ServeProcess(tmp_path, options=("--grace", "20")) as server:
+    (tmp_path / "agent.py").write_text(PATIENT)
+    with ServeProcess(tmp_path, str(tmp_path / "agent.py"), options=("--grace", "100")) as server:
         token = server.token("ada")
 
         async def story() -> int:
             client = Client(await connect_websocket(server.url, headers={"Authorization": f"Bearer {token}"}))
             await client.initialize()
             session, other = await client.new(), await client.new()
-            turn = client.begin_prompt(session, "/sleep 1.5")
+            turn = client.begin_prompt(session, str(tmp_path / "morning"))
             await client.until(lambda: "Good night" in client.said())
             ending = asyncio.ensure_future(asyncio.to_thread(server.stop))
-            await asyncio.sleep(0.5)
+            await asyncio.to_thread(server.until_it_takes_nothing_new)
             refused = await client.refusal(
                 "session/prompt", {"sessionId": other, "prompt": [{"type": "text", "text": "x"}]}
             )
             assert "about to end" in refused.message
+            (tmp_path / "morning").touch()
             assert (await patiently(turn))["stopReason"] == "end_turn"
             assert "Good morning" in client.said()
             status = await ending
@@ -141,7 +159,7 @@ def test_over_tls_an_editor_is_let_in_and_the_wrong_authority_is_refused(tmp_pat
         started.stdin.flush()
         assert b"holdfast-demo" in started.stdout.readline()
         started.stdin.close()
-        assert started.wait(30) == 0
+        assert started.wait(60) == 0
         started.stdout.close()
         words = ["--ca", str(cert), "--token-file", str(tmp_path / "token"), "--print", "--prompt", "hello", url]
         chat = [sys.executable, "-m", "holdfast", "chat", *words]

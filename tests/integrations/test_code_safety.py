@@ -107,12 +107,16 @@ async def test_of_a_large_file_the_change_is_shown_and_what_is_too_long_to_show_
 @pytest.mark.requirement("P13", "E4")
 async def test_a_tool_of_a_server_is_asked_for_in_the_mode_in_which_it_is_called(project: Path) -> None:
     """The model was offered it in `auto`; the user has switched the mode since."""
-    script = [calls(("run", {"command": "sleep 0.01"}), ("mcp_it_echo", {"text": "hi"})), Say("Done.")]
+    script = [
+        calls(("run", {"command": "until [ -e switched ]; do sleep 0.01; done"}), ("mcp_it_echo", {"text": "hi"})),
+        Say("Done."),
+    ]
     async with coding(2, project, *script, mcpServers=[wire(version=2)]) as it:
         await it.choose("mode", "auto")
         prompted = asyncio.ensure_future(it.prompt("Call it"))
         await it.client.until(lambda: it.server.requests)
         await it.choose("mode", "code")
+        (project / "switched").touch()
         asked = await it.client.question()
         assert asked.method == "session/request_permission"
         while not prompted.done():

@@ -262,7 +262,7 @@ async def test_a_tool_that_cannot_be_cancelled_is_left_behind_and_says_nothing_m
         client = await host.client(1)
         session = await client.new()
         prompted = client.begin_prompt(session, "go")
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, 40)
         client.tell("session/cancel", {"sessionId": session})
         assert (await patiently(prompted))["stopReason"] == "cancelled"
         assert await client.prompt(session, "and?") == "end_turn"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from tests.support.acp import Client, conversation, patiently, running
+from tests.support.wire import exit_status, rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +93,7 @@ def test_it_leaves_in_time_with_status_0_and_the_turn_is_kept(how: str, version:
             client.process.send_signal(signal.SIGTERM)
         else:
             client.stdin.close()
-        assert client.process.wait(timeout=2.0) == 0
+        assert exit_status(client.process, rule()) == 0
     with LineClient(store) as client:
         client.ask("initialize", {"protocolVersion": 1})
         client.say("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})

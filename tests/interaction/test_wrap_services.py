@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.acp import Refused, patiently
+from tests.support.links import PATIENCE
 from tests.support.wrapping import conversation, wrapping
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def is_gone(pid: int) -> bool:
 
 async def eventually(happened: Callable[[], bool]) -> None:
     """Wait until something that nobody tells us has happened."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not happened():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
@@ -437,7 +438,8 @@ async def test_why_an_agent_failed_reaches_the_user(tmp_path: Path, version: int
 @pytest.mark.parametrize("habit", ["exits at once", "never answers", "no program"])
 async def test_an_agent_that_does_not_start_is_said_to_have_not(tmp_path: Path, habit: str) -> None:
     launch: dict[str, Any] = {"command": ("no-such-program",)} if habit == "no program" else {}
-    async with wrapping(tmp_path, habit, start_seconds=2.0, **launch) as wrapped:
+    soon = 2.0 if habit == "never answers" else PATIENCE
+    async with wrapping(tmp_path, habit, start_seconds=soon, **launch) as wrapped:
         client = wrapped.connect(1)
         for _ in range(2):
             with pytest.raises(Refused) as refused:

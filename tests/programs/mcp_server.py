@@ -168,7 +168,7 @@ def call(id_: Any, params: dict[str, Any]) -> None:  # noqa: PLR0915
         case "creep":
             for n in range(5):
                 tell_progress(params, n, None, None)
-                time.sleep(0.2)
+                time.sleep(arguments["pause"])
             done(id_, "done")
         case "hurry":
             for n in range(int(arguments["steps"])):

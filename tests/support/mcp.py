@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from holdfast.mcp import Server, ServerStatus
 
-QUICK = McpLimits(stop=0.2, backoff=0.3)
+QUICK = McpLimits(start=PATIENCE, stop=0.2, backoff=0.3)
+"""Ends servers soon, and waits for those that are slow to start."""
 
 PROGRAM = str(PROGRAMS / "mcp_server.py")
 

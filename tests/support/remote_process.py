@@ -59,16 +59,24 @@ class ServeProcess:
             self._process = subprocess.Popen(
                 command, stderr=stderr, stdin=subprocess.DEVNULL, env=self._env, cwd=self._cwd
             )
-        give_up = time.monotonic() + PATIENCE
-        while not self._is_ready():
-            assert self._process.poll() is None, self.complaints()
-            assert time.monotonic() < give_up, "the server does not become ready"
-            time.sleep(0.05)
+        self._until(ready=True)
         return self
+
+    def until_it_takes_nothing_new(self) -> None:
+        """Wait until it has heard that it is to end."""
+        self._until(ready=False)
+
+    def _until(self, *, ready: bool) -> None:
+        assert self._process is not None
+        give_up = time.monotonic() + PATIENCE
+        while self._is_ready() is not ready:
+            assert self._process.poll() is None, self.complaints()
+            assert time.monotonic() < give_up, "the server does not become ready" if ready else "it goes on"
+            time.sleep(0.05)
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.base}/readyz", timeout=5, context=self.trust) as answer:
+            with urllib.request.urlopen(f"{self.base}/readyz", timeout=30, context=self.trust) as answer:
                 return answer.status == 200
         except (OSError, urllib.error.URLError):
             return False

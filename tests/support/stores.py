@@ -61,6 +61,13 @@ class Place:
     def is_postgres(self) -> bool:
         return self.path.startswith("postgresql:")
 
+    async def end_lease(self, session: str) -> None:
+        """Let the lease of the dead process that had a session be over, where there are leases."""
+        if self.is_postgres:
+            from tests.support import postgres
+
+            await postgres.end_lease(self.path, session)
+
     def _check_references(self) -> None:
         """Make sure that nothing in the database is about something that is not there."""
         if self.is_postgres:

@@ -143,9 +143,15 @@ async def test_a_task_that_is_cancelled_cancels_its_turn_and_waits_for_it(protoc
     stage = Stage()
     async with holdfast.connect(stage.agent, protocol=protocol) as agent:
         session = await agent.new_session()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
+
+        async def prompt_until_late() -> None:
+            async with asyncio.timeout(None) as limit:
+                late = asyncio.create_task(stage.gates.reached())
+                late.add_done_callback(lambda _: limit.reschedule(0))
                 await session.prompt("wait")
+
+        with pytest.raises(TimeoutError):
+            await prompt_until_late()
         assert stage.cancelled == ["wait"]
         assert not session.running
         asking = asyncio.create_task(session.ask_text("wait"))
