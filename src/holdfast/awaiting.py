@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -38,7 +39,10 @@ class NotAwaited(Coroutine[Any, Any, T]):
         self._coroutine = coroutine
         self._name = name
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        # Python 3.12 asks whether a task has a coroutine when it shows the task.
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("asyncio."):
+            return True
         self._coroutine.close()
         raise UsageError(
             f"write `await` before `….{self._name}(…)`: without it nobody is asked, and there is no answer"

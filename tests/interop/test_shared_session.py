@@ -43,6 +43,11 @@ class Programs:
         prompt = [{"type": "text", "text": text}]
         await self.script.request("session/prompt", {"sessionId": self.session, "prompt": prompt})
 
+    def script_was_told(self, words: str) -> bool:
+        """Whether a notice with these words came to the script."""
+        updates = self.script.of(self.session)
+        return any(words in update["title"] for update in updates if update["sessionUpdate"] == "notice")
+
     async def script_has(self, text: str, times: int = 1) -> None:
         """Wait until a text was said so often to the TypeScript client."""
         said = f"{text!r} was said {times} times"
@@ -190,8 +195,7 @@ async def test_when_the_owner_goes_in_mid_turn_the_others_are_told_and_one_goes_
         os.kill(agent_of(editor), number)
         await asyncio.to_thread(window.has_shown, "test has left")
         await shared.all_idle(1)
-        notices = [it for it in script.of(session) if it["sessionUpdate"] == "notice"]
-        assert any("test has left; the session goes on" in notice["title"] for notice in notices)
+        await script.until(lambda: shared.script_was_told("test has left; the session goes on"), "it was told who left")
         await shared.script_prompts("still here")
         await shared.script_has("still here", 2)
         await shared.chat_shows("still here")

@@ -39,6 +39,15 @@ async def test_a_task_of_it_can_be_cancelled() -> None:
         await task
 
 
+async def test_a_task_of_it_can_be_shown_by_every_python() -> None:
+    """Python 3.12 takes its coroutine for true or false; whatever shows a task, as `signal` does, would fail."""
+    task = asyncio.create_task(twice(1))
+    assert "twice" in repr(task) or "NotAwaited" in repr(task)
+    await task
+    with pytest.raises(UsageError, match="write `await` before"):
+        bool(twice(1))
+
+
 async def test_one_that_was_dropped_is_warned_of() -> None:
     with pytest.warns(RuntimeWarning, match="twice' was never awaited"):
         _drop(twice(1))

@@ -40,7 +40,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "on_request": (lambda agent: agent.on_request(answer), 'write `@agent.on_request("_mine/method")`'),
     "on_notification": (lambda agent: agent.on_notification(answer), 'write `@agent.on_notification("_mine/method")`'),
     "auth": (lambda agent: agent.auth(forget), 'write `@agent.auth("id", name="what people read")`'),
-    "no name": (lambda agent: agent.auth("key"), "missing a required argument: 'name'; write"),
+    "no name": (lambda agent: agent.auth("key"), "argument: 'name'; write"),
     "default": (lambda agent: agent.models({"a": "A", "b": "B"}, default="c"), "must be 'a' or 'b', not 'c'"),
     "switch": (lambda agent: agent.option("x", name="X", default="on"), "must be True or False, as it has no values"),
     "list": (lambda agent: agent.modes(["a"], default="a"), 'write `values={"fast": "Fast", …}`'),
