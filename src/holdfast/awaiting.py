@@ -41,7 +41,8 @@ class NotAwaited(Coroutine[Any, Any, T]):
 
     def __bool__(self) -> bool:
         # Python 3.12 asks whether a task has a coroutine when it shows the task.
-        if sys._getframe(1).f_globals.get("__name__", "").startswith("asyncio."):
+        asking = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        if asking.f_globals.get("__name__", "").startswith("asyncio."):
             return True
         self._coroutine.close()
         raise UsageError(

@@ -13,6 +13,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from holdfast.peer import Peer, Routes
 from holdfast.server.stdio import LIMITS, run_to_the_end
 from holdfast.transport import open_stdio
@@ -123,7 +125,8 @@ class Agent:
         if not sys.stdin or not sys.stdin.isatty():
             print(NOISE)  # not flushed yet
         transport = open_stdio(limit=int(sys.argv[1]) if len(sys.argv) > 1 else 16 << 20)
-        self.peer = Peer(transport, self.routes, limits=LIMITS)
+        limits = msgspec.structs.replace(LIMITS, linger=60) if "PATIENT" in os.environ else LIMITS
+        self.peer = Peer(transport, self.routes, limits=limits)
         if "TERMINATED_EARLY" in os.environ:
             os.kill(os.getpid(), signal.SIGTERM)
             for _ in range(10):  # the loop hears of it before anybody serves
