@@ -426,13 +426,13 @@ async def test_a_link_that_is_cut_again_while_it_is_opened_anew_interrupts_nothi
 async def test_who_follows_a_running_turn_that_cannot_be_found_again_is_told_that_it_is_over(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "PATIENCE", 0.1)
     async with hosts(tmp_path / "s.db") as (shared, (near, far)):
         owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", version, session={"notices": {}})
         session = await owner.new()
         await join(follower, session)
         mine = follower.begin_prompt(session, "wait gate")
         await follower.until(lambda: "waiting" in follower.said())
+        monkeypatch.setattr(finding, "PATIENCE", 0.1)
         stop_listening(near)  # it is there, its turn runs, and nobody reaches it
         cut_links(near)
         await follower.until(lambda: any("running in Zed" in it["title"] for it in follower.updates("notice")))
@@ -440,7 +440,7 @@ async def test_who_follows_a_running_turn_that_cannot_be_found_again_is_told_tha
             with pytest.raises(Refused, match="Zed has left"):
                 await patiently(mine)
         else:
-            assert follower.states()[-1] == "error"
+            await follower.until(lambda: follower.states()[-1] == "error")
         shared.gate("gate").set()
 
 

@@ -357,8 +357,9 @@ async def test_a_mode_that_the_agent_changes_itself_is_told_and_kept(tmp_path: P
 async def test_cancel_ends_a_turn_whatever_the_agent_does(
     tmp_path: Path, version: int, others: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.proxy.remote.CANCEL_SECONDS", 0.5)
-    monkeypatch.setattr("holdfast.proxy.session.STUCK_SECONDS", 0.5)
+    patience = 0.5 if "ignores cancel" in others else PATIENCE  # who obeys may take its time
+    monkeypatch.setattr("holdfast.proxy.remote.CANCEL_SECONDS", patience)
+    monkeypatch.setattr("holdfast.proxy.session.STUCK_SECONDS", patience)
     async with wrapping(tmp_path, *habits(version, *others)) as wrapped:
         client = await wrapped.client(version)
         session = await client.new(str(tmp_path))

@@ -58,11 +58,11 @@ def main() -> int:
         case "close stdin, then fail":
             os.close(0)
             write(1, b"ready\n")
-            time.sleep(2)
+            time.sleep(1)
             return 4
         case "hang up, then fail":
             os.close(1)
-            time.sleep(2)
+            time.sleep(1)
             return 4
         case how:
             return int(how)

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 HABITS = frozenset(sys.argv[1:])
@@ -167,9 +168,14 @@ class Odd:
         elif "replays late" in HABITS:  # as Gemini does
             self.text("user_message_chunk", "Who are you?")
             self.answer(id_, None)
+            gate = Path(os.environ.get("GATE", os.devnull))
+            while not gate.exists():
+                time.sleep(0.01)
             for piece in ("I ", "am ", "odd", "."):
                 time.sleep(0.04)
                 self.text("agent_message_chunk", piece)
+                if "GATE" in os.environ:
+                    gate.with_name("passed").touch()
         elif "replays for ever" in HABITS:
             self.answer(id_, None)
             while True:

@@ -135,11 +135,16 @@ class OpenSession:
         self.watch(queue)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REPLAY_SECONDS
-        with suppress(TimeoutError, StopAsyncIteration):
-            while True:
-                async with asyncio.timeout_at(min(loop.time() + QUIET_SECONDS, deadline)):
-                    while (await queue.take()).rule.fold in (Fold.STATE, Fold.TRANSIENT):
-                        pass  # commands and options come whenever an agent likes
+        with suppress(StopAsyncIteration):
+            while (quiet_at := min(loop.time() + QUIET_SECONDS, deadline)) > loop.time():
+                try:
+                    async with asyncio.timeout_at(quiet_at):
+                        while (await queue.take()).rule.fold in (Fold.STATE, Fold.TRANSIENT):
+                            pass  # commands and options come whenever an agent likes
+                except TimeoutError:
+                    # A program that was held up itself has not yet looked at what came meanwhile.
+                    if loop.time() - quiet_at < QUIET_SECONDS / 4:
+                        return
 
     async def settle(self) -> None:
         """Wait for the end of a turn that was left; raise `UsageError` if somebody still follows it."""

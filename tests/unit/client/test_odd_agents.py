@@ -112,8 +112,11 @@ async def test_after_an_agent_has_died_every_call_says_how(version: str) -> None
 
 
 @pytest.mark.parametrize("habits", [("ignores the end",), ("ignores the end", "ignores sigterm")])
-@pytest.mark.usefixtures("impatient")
-async def test_an_agent_that_does_not_want_to_end_is_gone_afterwards(habits: tuple[str, ...]) -> None:
+async def test_an_agent_that_does_not_want_to_end_is_gone_afterwards(
+    habits: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One that obeys a signal has time to do so.
+    monkeypatch.setattr("holdfast.client.connecting.EXIT_SECONDS", 3.0 if len(habits) == 1 else 0.3)
     async with odd(*habits, "has a daemon") as agent:
         transport: Any = agent._link.peer._transport  # pyright: ignore[reportPrivateUsage]
         await agent.new_session()

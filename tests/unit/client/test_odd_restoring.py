@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.support.clients import folded, odd, said
+from tests.support.wire import until
 
 from holdfast.errors import InvalidAnswer, MessageLost, RemoteError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REPLAYED = [("user_message", "Who are you?"), ("agent_message", "I am odd.")]
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_replay_that_goes_on_after_the_answer_is_over_when_load_returns() -> None:
     async with odd("replays late") as agent:
         session = await agent.load("old")
         assert said(session.history) == REPLAYED
 
 
+@pytest.mark.usefixtures("patient")
 async def test_the_next_turn_has_nothing_of_a_replay_that_came_late() -> None:
     async with odd("replays late") as agent:
         session = await agent.load("old")
@@ -24,8 +34,26 @@ async def test_the_next_turn_has_nothing_of_a_replay_that_came_late() -> None:
         assert said(session.history) == [*REPLAYED, ("user_message", "say hello"), ("agent_message", "hello")]
 
 
+async def test_a_program_that_is_held_up_while_it_loads_has_the_whole_replay_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks at what came while it did something else, and waits for the rest, though it is late by then."""
+    monkeypatch.setattr("holdfast.client.open_session.QUIET_SECONDS", 2.0)
+    gate, passed = tmp_path / "gate", tmp_path / "passed"
+
+    def hold_up() -> None:
+        time.sleep(2.5)
+        gate.touch()
+        until(passed.exists)
+
+    async with odd("replays late", env={"GATE": str(gate)}) as agent:
+        asyncio.get_running_loop().call_later(0.2, hold_up)
+        session = await agent.load("old")
+        assert said(session.history) == REPLAYED
+
+
 async def test_a_replay_that_never_ends_does_not_hold_up_load_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.client.open_session.REPLAY_SECONDS", 0.5)
+    monkeypatch.setattr("holdfast.client.open_session.REPLAY_SECONDS", 3.0)
     async with odd("replays for ever") as agent:
         session = await agent.load("old")
         assert said(session.history)[0][1].startswith("still ")
