@@ -44,7 +44,7 @@ async def pids_of(family: Collector) -> list[int]:
 @pytest.mark.parametrize("manner", ["obey", "ignore"])
 async def test_closing_ends_a_process_with_all_its_descendants(manner: str) -> None:
     """Children, grandchildren, those in groups and sessions of their own, daemons; polite or not."""
-    transport, family = await start("family.py", manner)
+    transport, family = await start("family.py", manner, patience=PATIENCE if manner == "obey" else QUICK)
     pids = await pids_of(family)
     await transport.close(0.1)
     wait_for_death([*pids, transport.pid])
@@ -68,9 +68,13 @@ async def test_a_close_that_is_cancelled_ends_them_all_the_same() -> None:
     closing = asyncio.ensure_future(transport.close(0.1))
     for _ in range(3):
         await asyncio.sleep(0)
-    closing.cancel()
+    for _ in range(2):  # as one who closes it and is then told to hurry
+        closing.cancel()
+        await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await closing
+    with pytest.raises(ProcessLookupError):
+        os.kill(transport.pid, 0)  # gone when its closing is over, not some time later
     await transport.wait()
     wait_for_death(pids)
 

@@ -31,6 +31,9 @@ EXIT_SECONDS = 5.0
 """A process that reads or writes no more has so long to exit before it counts as one that hung up: a busy machine takes
 its time to clean up after a process, and how it ended is what its user needs to know."""
 
+KILLED_SECONDS = 5.0
+"""A process that was killed is gone in a moment: whoever is cancelled meanwhile waits for so long at most."""
+
 
 async def spawn(
     *command: str,
@@ -121,7 +124,17 @@ class ProcessTransport(PipeTransport):
             finally:
                 self._errors.close()
                 self._input.close()
-        await self._child.wait()
+                await self._wait_until_gone()
+
+    async def _wait_until_gone(self) -> None:
+        """Wait until the process, which was killed, is gone; whoever cancels that is heard once it is."""
+        waiting = asyncio.ensure_future(self._child.wait())
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            await asyncio.wait({waiting}, timeout=KILLED_SECONDS)
+            waiting.cancel()
+            raise
 
     def _stop_reading(self) -> None:
         """Read on and drop what comes: a process that writes to a closed pipe may die of that, its work unsaved."""
