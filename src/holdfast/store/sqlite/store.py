@@ -396,18 +396,10 @@ class SqliteStore:
         self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
     ) -> AsyncIterator[list[bytes]]:
         reading = HistoryReader(session, start, end, marks=damaged == "mark")
-        ahead = self._reader.run(reading.next_blocks)
-        try:
-            while blocks := await ahead:
-                if reading.is_done:
-                    yield blocks
-                    return
-                # While these are sent the next are read, and their checksums are checked.
-                ahead = self._reader.run(reading.next_blocks)
-                yield blocks
-        finally:
-            ahead.add_done_callback(_ignore)
-            ahead.cancel()
+        while blocks := await self._reader.run(reading.next_blocks):
+            yield blocks
+            if reading.is_done:
+                return
 
     async def read_private(self, session: str) -> list[bytes]:
         return await self._reader.run(lambda db: sessions.read_private(db, find_session(db, session).n))
