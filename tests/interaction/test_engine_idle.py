@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,8 +22,11 @@ from tests.support.sessions import (
     watch,
 )
 
+from holdfast import Agent, Turn
+from holdfast.agent.port import AuthorAgent
 from holdfast.engine import EngineLimits
 from holdfast.errors import SessionNotFound
+from holdfast.server import Host
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,3 +146,28 @@ async def test_shutting_down_while_a_session_is_let_go_lets_its_agent_finish() -
         await agent.at("closing")
         asyncio.get_running_loop().call_later(0.02, agent.gates["closing"].set)
     assert finished == [session.id]
+
+
+async def test_a_session_that_does_nothing_takes_little_memory() -> None:
+    """A server may hold many. Counted is what Python keeps for each; what a store keeps in C is its own."""
+    agent = Agent("idle")
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        await turn.say("hello")
+
+    engine = await Host(AuthorAgent(agent), store=":memory:").engine()
+    for n in range(50):
+        await engine.create(f"/home/somebody/project-{n}")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for n in range(200):
+            await engine.create(f"/home/somebody/project-{n}")
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    await engine.shut_down()
+    assert (after - before) / 200 < 2_100

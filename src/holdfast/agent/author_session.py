@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.mcp_servers import McpServers
@@ -14,7 +15,7 @@ from holdfast.errors import UsageError
 from holdfast.workspace.roots import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from holdfast.agent.agent import Agent, Command, Handler
     from holdfast.engine import LiveSession, LiveTurn, SessionClient
@@ -24,36 +25,70 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger(__name__)
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""What most sessions have of their own; it is never changed, but replaced."""
+
+
+class ClientWork:
+    """What a client has in a session: its directories, how many of its turns run, and what holds them open then."""
+
+    __slots__ = ("client", "held", "turns", "workspace")
+
+    def __init__(self, client: SessionClient | None) -> None:
+        self.client: SessionClient | None = client
+        self.workspace: Workspace | None = None
+        self.turns: int = 0
+        self.held: ExitStack | None = None
+
+
 class AuthorSession:
-    """One session of an author's agent while it is in memory."""
+    """One session of an author's agent while it is in memory. Small, because a server may hold many that do nothing."""
+
+    __slots__ = ("_clients", "_scratch", "agent", "announces", "live", "own_commands", "own_options", "servers")
 
     def __init__(self, agent: Agent, session: LiveSession, servers: tuple[Server, ...]) -> None:
         self.agent: Agent = agent
         self.live = session
         self.servers: McpServers = McpServers(session, servers)
-        self.scratch: dict[str, Any] = {}
-        """What the author's code keeps with the session while it is in memory."""
-        self.own_options: dict[str, Option | None] = {}
+        self.own_options: Mapping[str, Option | None] = NOTHING
         """The options of this session alone; None where one of the agent's is not offered in it."""
-        self.own_commands: dict[str, Command | None] = {}
+        self.own_commands: Mapping[str, Command | None] = NOTHING
         self.announces = False
         """Whether clients are told of changes: not before the session is open, its answer tells them all."""
-        self._working: dict[SessionClient | None, int] = {}
-        self._workspaces: dict[SessionClient | None, Workspace] = {}
-        self._held: dict[SessionClient | None, ExitStack] = {}
+        self._clients: tuple[ClientWork, ...] = ()
+        self._scratch: dict[str, Any] | None = None
 
     def seen_by(self, client: SessionClient | None) -> Session:
         """Return the session as the author's code sees it when it works for a client."""
         return Session(self, client)
 
+    @property
+    def scratch(self) -> dict[str, Any]:
+        """What the author's code keeps with the session while it is in memory."""
+        if self._scratch is None:
+            self._scratch = {}
+        return self._scratch
+
     # What it offers
+
+    def offer_option(self, id_: str, option: Option | None) -> None:
+        """Offer an option in this session alone, or, with None, one of the agent's no longer; tell clients."""
+        self.own_options = {**self.own_options, id_: option}
+        if self.announces:
+            self.live.options_changed()
+
+    def offer_command(self, name: str, command: Command | None) -> None:
+        """Offer a command in this session alone, or, with None, one of the agent's no longer; tell clients."""
+        self.own_commands = {**self.own_commands, name: command}
+        if self.announces:
+            self.live.commands_changed()
 
     @property
     def options(self) -> tuple[Option, ...]:
         """The agent's options, and those of this session."""
         if not self.own_options:
             return tuple(self.agent.options)
-        offered = {option.id: option for option in self.agent.options} | self.own_options
+        offered = {**{option.id: option for option in self.agent.options}, **self.own_options}
         return tuple(option for option in offered.values() if option is not None)
 
     @property
@@ -63,7 +98,7 @@ class AuthorSession:
 
     def all_commands(self) -> dict[str, Command]:
         """Return the commands by name."""
-        offered = self.agent.commands | self.own_commands
+        offered = {**self.agent.commands, **self.own_commands}
         return {name: command for name, command in offered.items() if command is not None}
 
     # What happens to it
@@ -72,29 +107,44 @@ class AuthorSession:
         """Resolve a client's roots and connect its servers; where others are here, its first prompt does that (E3)."""
         self.resolve_roots(client)
         alone = all(attachment.client is client for attachment in self.live.attachments)
-        if client not in self._working and (alone or self.servers.has(client)):
+        if not self._work_of(client).turns and (alone or self.servers.has(client)):
             await self.servers.connect(client)
 
     async def detached(self, client: SessionClient) -> None:
         """Forget a client that left, and disconnect its servers; while a turn of it runs, that has to wait."""
-        if client not in self._working:
-            self._workspaces.pop(client, None)
+        if not self._work_of(client).turns:
+            self._forget(client)
             await self.servers.disconnect(client)
 
-    def resolve_roots(self, client: SessionClient | None) -> None:
-        """Find out which directories a client's roots are now: those, and no others, are its roots from now on (P9)."""
-        if client not in self._working:
+    def _forget(self, client: SessionClient) -> None:
+        self._clients = tuple(work for work in self._clients if work.client is not client)
+
+    def _work_of(self, client: SessionClient | None) -> ClientWork:
+        for work in self._clients:
+            if work.client is client:
+                return work
+        work = ClientWork(client)
+        self._clients = (*self._clients, work)
+        return work
+
+    def resolve_roots(self, client: SessionClient | None) -> Workspace:
+        """Find out which directories a client's roots are now: those, and no others, are its roots from now on (P9).
+
+        Those with which one of its turns works stay what they are.
+        """
+        work = self._work_of(client)
+        if work.workspace is None or not work.turns:
             cwd, *additional = self.live.roots if client is None else client.roots
-            self._workspaces[client] = Workspace.resolve(cwd, additional)
+            work.workspace = Workspace.resolve(cwd, additional)
+        return work.workspace
 
     def workspace(self, client: SessionClient | None) -> Workspace:
         """Return the directories a client has opened the session with; they are kept open while a turn of it runs."""
-        if client not in self._workspaces:
-            self.resolve_roots(client)
-        workspace = self._workspaces[client]
-        if client in self._working and client not in self._held:
-            self._held[client] = holding = ExitStack()
-            holding.enter_context(workspace.hold())
+        work = self._work_of(client)
+        workspace = work.workspace or self.resolve_roots(client)
+        if work.turns and work.held is None:
+            work.held = ExitStack()
+            work.held.enter_context(workspace.hold())
         return workspace
 
     def notices(self, client: SessionClient) -> list[Update]:
@@ -114,18 +164,20 @@ class AuthorSession:
     async def perform(self, turn: LiveTurn) -> StopReason | None:
         """Call the author's handler and return why the turn ended."""
         client = turn.client
-        self._working[client] = self._working.get(client, 0) + 1
+        work = self._work_of(client)
+        work.turns += 1
         try:
             if self.servers.is_used or (client is not None and client.mcp_servers):
                 await self.servers.connect(client)
             return await self._answer(turn)
         finally:
-            self._working[client] -= 1
-            if not self._working[client]:
-                del self._working[client]
-                if (held := self._held.pop(client, None)) is not None:
-                    held.close()
+            work.turns -= 1
+            if not work.turns:
+                if work.held is not None:
+                    work.held.close()
+                    work.held = None
                 if client is not None and all(other.client is not client for other in self.live.attachments):
+                    self._forget(client)
                     self.live.start(self.servers.disconnect(client))
 
     async def _answer(self, turn: LiveTurn) -> StopReason | None:

@@ -7,18 +7,24 @@ is and how it is talked to is the business of `holdfast.mcp`, which is not even 
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from holdfast.errors import TurnOver
 from holdfast.model import ElicitationAnswer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from holdfast.engine import LiveSession, SessionClient
     from holdfast.mcp import Server, ServerStatus, Toolbox
     from holdfast.model import Elicitation, Update
 
 NOTICE_CHARACTERS = 1_000
 """How much of a server's failure a notice tells; the log has more."""
+
+
+_NONE: Mapping[SessionClient | None, Toolbox] = MappingProxyType({})
 
 
 class McpServers:
@@ -29,7 +35,7 @@ class McpServers:
     def __init__(self, session: LiveSession, common: tuple[Server, ...]) -> None:
         self._session = session
         self._common = common
-        self._toolboxes: dict[SessionClient | None, Toolbox] = {}
+        self._toolboxes: Mapping[SessionClient | None, Toolbox] = _NONE
         self.is_used: bool = bool(common)
         """Whether there are, or ever were, servers in the session."""
 
@@ -37,7 +43,8 @@ class McpServers:
         """Return the toolbox of a client; it is empty where the client brought no servers."""
         box = self._toolboxes.get(client)
         if box is None:
-            box = self._toolboxes[client] = self._new_toolbox(client)
+            box = self._new_toolbox(client)
+            self._toolboxes = {**self._toolboxes, client: box}
             self.is_used = True
         return box
 
@@ -56,7 +63,8 @@ class McpServers:
 
     async def disconnect(self, client: SessionClient | None) -> None:
         """End the connections to a client's servers (E5)."""
-        if (box := self._toolboxes.pop(client, None)) is not None:
+        if (box := self._toolboxes.get(client)) is not None:
+            self._toolboxes = {other: its for other, its in self._toolboxes.items() if other is not client}
             await box.close()
 
     async def close(self) -> None:

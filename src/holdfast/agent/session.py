@@ -210,8 +210,7 @@ class Session:
             UsageError: the default is none of the values.
 
         """
-        self._author.own_options[id] = checked_option(id, name, values, default, category, description)
-        self._options_changed()
+        self._author.offer_option(id, checked_option(id, name, values, default, category, description))
 
     async def modes(self, values: Values, *, default: str) -> None:
         """Offer modes in this session alone: the option of category ``mode``.
@@ -246,8 +245,7 @@ class Session:
             id: the id of the option.
 
         """
-        self._author.own_options[id] = None
-        self._options_changed()
+        self._author.offer_option(id, None)
 
     async def command(self, name: str, description: str, handler: Handler, *, hint: str | None = None) -> None:
         """Offer a slash command in this session alone. One with the same name is replaced.
@@ -263,8 +261,7 @@ class Session:
 
         """
         checked_function(handler, f"the command /{name}", "turn")
-        self._author.own_commands[is_command_name(name)] = Command(name, description, hint, handler)
-        self._commands_changed()
+        self._author.offer_command(is_command_name(name), Command(name, description, hint, handler))
 
     async def remove_command(self, name: str) -> None:
         """Offer a slash command no longer in this session, one of the agent's or of its own.
@@ -273,16 +270,7 @@ class Session:
             name: the name of the command.
 
         """
-        self._author.own_commands[name] = None
-        self._commands_changed()
-
-    def _options_changed(self) -> None:
-        if self._author.announces:
-            self._live.options_changed()
-
-    def _commands_changed(self) -> None:
-        if self._author.announces:
-            self._live.commands_changed()
+        self._author.offer_command(name, None)
 
     def _in_category(self, category: str) -> str:
         for option in self._author.options:

@@ -43,14 +43,14 @@ class Background:
     def begin(self, item: Update, stop: Callable[[], Awaitable[None]]) -> None:
         """List work that was announced and goes on; `stop` makes it end, and returns when it has called `end`."""
         self._stops[item[_ENTITIES[item["type"]][1]]] = stop
-        self._session.state.background = [*self._session.state.background, item]
+        self._session.state.background = (*self._session.state.background, item)
         self._session.background_changed()
 
     def end(self, id_: str) -> None:
         """List work no longer: its end was told."""
         if self._stops.pop(id_, None) is not None:
             listed = self._session.state.background
-            self._session.state.background = [item for item in listed if id_ not in item.values()]
+            self._session.state.background = tuple(item for item in listed if id_ not in item.values())
             self._session.background_changed()
 
     def cancel(self, id_: str) -> bool:

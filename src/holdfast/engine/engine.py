@@ -252,7 +252,7 @@ class Engine:
             ended = History(complete=False)
             for event in background_ends(state, ended) if up_to is None else ():
                 ended.apply(event)
-            background, state.background = state.background, []
+            background, state.background = state.background, ()
             lines = [*lines_of(entries), *lines_of(ended)]
             made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines)
         if up_to is not None and background:
@@ -263,7 +263,7 @@ class Engine:
         forked_record = Record(info, state, made.lines, made.claim.epoch, 0)
         return ClaimedSession(made.claim, forked_record, Position(made.claim.epoch, 0, 0))
 
-    async def _end_background(self, made: Forked, background: list[Update]) -> int:
+    async def _end_background(self, made: Forked, background: tuple[Update, ...]) -> int:
         """End in a fork what it has of work that goes on beside the turns (C13); return how many lines it has then.
 
         Where the fork was cut nobody knows before: what began behind the cut is not in it, and must not appear there.
@@ -277,7 +277,7 @@ class Engine:
                     event = event_in(line)
                     if (event.rule.entity, event.key) in keys:
                         begun.apply(event)
-        there = [item for item in background if begun.keys() & background_keys([item])]
+        there = tuple(item for item in background if begun.keys() & background_keys([item]))
         ended = History(complete=False)
         for event in background_ends(SessionState(background=there), begun):
             ended.apply(event)

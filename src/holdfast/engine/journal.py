@@ -87,7 +87,7 @@ class Journal:
         self._left: tuple[_Seal, RequestError] | None = None  # what the store could not seal, and why
         self._sealing: asyncio.Lock | None = None
         # A seal and a change both store the whole state: a store that does two things at once may do the older last.
-        self._storing = asyncio.Lock()
+        self._storing: asyncio.Lock | None = None
         self._opening: asyncio.Future[None] | None = None
         self._waiting: list[tuple[Event, bool]] = []  # said while no log took it, and whether it is to be stored
         self._waiters = 0  # how many wait until all that was said is shown
@@ -329,11 +329,15 @@ class Journal:
 
     async def save(self, changes: Changes) -> None:
         """Store what is known of the session besides the conversation."""
-        async with self._storing:
+        async with self._one_at_a_time():
             await self._store.save(self.claim, changes)
 
+    def _one_at_a_time(self) -> asyncio.Lock:
+        self._storing = self._storing or asyncio.Lock()
+        return self._storing
+
     async def _write(self, seal: _Seal) -> None:
-        async with self._storing:
+        async with self._one_at_a_time():
             await self._store.seal(
                 self.claim,
                 seal.lines,
@@ -476,7 +480,7 @@ def _recovered(lines: Sequence[bytes], record: Record, *, begins_entries: bool) 
         elif update["sessionUpdate"] not in LOG_ONLY:
             history.apply(event_from(update, line))
     marks, closing = list[Event](), background_ends(record.state, history)
-    record.state.background = []
+    record.state.background = ()
     if in_turn:
         record.state.interrupted = True
         marks = end_mark(TurnEnd("interrupted"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PureWindowsPath
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -72,7 +72,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     forked_from: str | None = None
     interrupted: bool = False
     """Whether the last turn was broken off by the death of its process."""
-    background: list[dict[str, Any]] = []
+    background: tuple[dict[str, Any], ...] = ()
     """Terminals and tool calls whose work went on beside the turns when this was stored (C13)."""
     cut_turn: bool = False
     """Whether it is a fork that ends inside a turn: that turn's private entries are not in it."""
@@ -137,7 +137,8 @@ def normal_path(path: str) -> str:
     """
     if not path.startswith("/"):
         return path
-    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
+    normal = "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
+    return path if path == normal else normal  # one string, however many sessions and clients name it
 
 
 def checked_cwd(cwd: object) -> str:
@@ -148,7 +149,7 @@ def checked_cwd(cwd: object) -> str:
 def _is_absolute(path: str) -> bool:
     if "\0" in path or re.search(_UNPAIRED, path):
         return False
-    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
+    return path.startswith("/") or PureWindowsPath(path).is_absolute()
 
 
 TITLE_LENGTH = 80

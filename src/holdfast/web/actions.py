@@ -293,7 +293,7 @@ class Actions:
         source = msgspec.structs.replace(record.info, additional=())
         fork, state = forked(source, record.state, fork_id=new_session_id(), now=time.time_ns() // 1_000)
         if up_to is not None:
-            state.background = []
+            state.background = ()
         made = await library.fork(Claim(info.id, record.epoch), fork, state, up_to=up_to, lines=[])
         await library.release(made.claim)
         return fork.id

@@ -30,6 +30,9 @@ DIRECTORY: int = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY",
 NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
+_MAKING_A_LOCK = threading.Lock()
+
+
 class Root:
     """One directory of a session: how the client named it, where it really is, and which directory that is.
 
@@ -46,7 +49,7 @@ class Root:
         self._identity: tuple[int, int] | None = None
         with suppress(OSError):
             self._identity = _identity_at(real)
-        self._lock = threading.Lock()
+        self._lock: threading.Lock | None = None
         self._users = 0
         self._descriptor = -1
 
@@ -61,7 +64,7 @@ class Root:
 
     def acquire(self) -> int:
         """Return a descriptor of the directory, which stays open until `release`."""
-        with self._lock:
+        with self._locked():
             if self._users == 0:
                 self._descriptor = self._open()
             elif not self._is_in_place():
@@ -71,11 +74,18 @@ class Root:
 
     def release(self) -> None:
         """Close the descriptor, unless somebody else uses it."""
-        with self._lock:
+        with self._locked():
             self._users -= 1
             if self._users == 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
+
+    def _locked(self) -> threading.Lock:
+        """Return its lock, which is made when it is first used: most directories of idle sessions never are."""
+        with _MAKING_A_LOCK:
+            if self._lock is None:
+                self._lock = threading.Lock()
+            return self._lock
 
     def _open(self) -> int:
         try:
@@ -142,15 +152,14 @@ class Workspace:
     one that was replaced all the same.
     """
 
-    __slots__ = ("_cwd", "_prefixes", "_roots")
+    __slots__ = ("_roots",)
 
     def __init__(self, roots: Sequence[Root]) -> None:
-        names = [(root.given, root) for root in roots] + [(root.real, root) for root in roots]
-        prefixes = {f"{name.rstrip('/')}/": root for name, root in reversed(names)}
         self._roots = tuple(roots)
-        self._cwd = roots[0].given
-        # The longest name first: of nested roots the inner one answers for what is in it.
-        self._prefixes = sorted(prefixes.items(), key=lambda prefix: -len(prefix[0]))
+
+    @property
+    def _cwd(self) -> str:
+        return self._roots[0].given
 
     @classmethod
     def resolve(cls, cwd: AnyPath, additional: Iterable[AnyPath] = ()) -> Workspace:
@@ -222,11 +231,13 @@ class Workspace:
 
     def find(self, absolute: str) -> tuple[Root, tuple[str, ...]] | None:
         """Return the innermost root of an absolute, normal path, and its parts there."""
-        whole = f"{absolute}/"
-        for prefix, root in self._prefixes:
-            if whole.startswith(prefix):
-                return root, tuple(absolute[len(prefix) :].split("/")) if len(absolute) > len(prefix) else ()
-        return None
+        whole, longest, found = f"{absolute}/", 0, None
+        names = [(root.given, root) for root in self._roots] + [(root.real, root) for root in self._roots]
+        for name, root in names:
+            prefix = f"{name.rstrip('/')}/"
+            if len(prefix) > longest and whole.startswith(prefix):
+                longest, found = len(prefix), root
+        return found and (found, tuple(absolute[longest:].split("/")) if len(absolute) > longest else ())
 
     def follow(self, path: RootedPath, link: str, rest: tuple[str, ...]) -> RootedPath:
         """Return the path that a link names which leaves the root that it is in. Raises `OutsideRoots`."""
@@ -288,7 +299,9 @@ def _root_names(path: AnyPath) -> tuple[str, str]:
     if not isinstance(name, str) or not os.path.isabs(name) or "\0" in name:  # noqa: PTH117  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"a session's directory must be an absolute path, not {name!r}")
     real = _normal(os.path.realpath(name))
-    return real if ".." in name.split("/") else _normal(name), real
+    given = real if ".." in name.split("/") else _normal(name)
+    # Mostly all three are equal: then they are kept as one string.
+    return name if given == name else given, name if real == name else real
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -14,7 +14,7 @@ CALL = {"type": "tool_call", "toolCallId": "c"}
 
 
 def test_what_went_on_has_ended() -> None:
-    ends = [event.update() for event in background_ends(SessionState(background=[TERMINAL, CALL]), History())]
+    ends = [event.update() for event in background_ends(SessionState(background=(TERMINAL, CALL)), History())]
     assert ends == [
         {"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {}, "capabilities": None},
         {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "failed", "capabilities": None},
@@ -25,10 +25,10 @@ def test_what_told_its_end_is_not_ended_again() -> None:
     said = History(complete=False)
     said.apply(event_from({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {"exitCode": 0}}))
     said.apply(event_from({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"}))
-    assert background_ends(SessionState(background=[TERMINAL, CALL]), said) == []
+    assert background_ends(SessionState(background=(TERMINAL, CALL)), said) == []
 
 
 def test_what_another_version_has_listed_is_passed_over() -> None:
     strange = [{"type": "subagent", "sessionId": "s"}, {"type": "terminal"}, {"type": "tool_call", "toolCallId": 5}, {}]
     assert background_keys([*strange, CALL]) == {("tool_call_update", "c")}
-    assert background_ends(SessionState(background=strange), History()) == []
+    assert background_ends(SessionState(background=tuple(strange)), History()) == []

@@ -69,7 +69,7 @@ async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title:
     source = msgspec.structs.replace(record.info, additional=())
     info, state = forked(source, record.state, fork_id=new_session_id(), now=now, agent=agent)
     if up_to is not None:
-        state.background = []  # nobody knows whether the fork has any of it
+        state.background = ()  # nobody knows whether the fork has any of it
     if title is not None:
         info = msgspec.structs.replace(info, title=title)
         state.title_by = "user"
