@@ -49,8 +49,9 @@ BELIEFS = {
 """What the database believes of its tables: that comes with time, and may have been true once."""
 
 BY_NUMBER = (
-    "change_session", "begin_turn", "flush", "seal_turn", "merge_tail", "fork_session", "take_session",
-    "release_session", "is_held",
+    "change_session", "begin_turn", "begin_plain_turn", "reserve_turn", "flush", "flush_prompts", "seal_turn",
+    "seal_plain_turn", "seal_unwritten_turn", "merge_tail", "fork_session", "take_session", "release_session",
+    "is_held",
 )  # fmt: skip
 
 

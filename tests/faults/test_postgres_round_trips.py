@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from tests.support import postgres
-from tests.support.sessions import CWD, ScriptedAgent, begin, ended, engine_at, history, run, texts, watch
+from tests.support.sessions import CWD, ScriptedAgent, begin, block, ended, engine_at, history, run, texts, watch
 from tests.support.stores import NOTHING, message, new, prompt
 
 from holdfast.engine import EngineLimits
@@ -58,16 +58,34 @@ async def test_a_short_turn_is_two_commits_its_prompt_and_its_seal(
         assert texts(await history(engine, session)) == ["one", "two"]
 
 
-async def test_what_went_with_the_seal_can_be_read_by_a_client_whose_stream_was_cut() -> None:
+@pytest.mark.parametrize("limits", [None, KEEPING])
+async def test_where_the_prompt_is_not_acknowledged_only_the_seal_is_waited_for(
+    statements: list[str], limits: EngineLimits | None
+) -> None:
+    async with engine_at(postgres.empty_database(), ScriptedAgent(), limits) as engine:
+        session = await engine.create(CWD)
+        recorder = await watch(engine, session)
+        await run(engine, session, "say one")
+        statements.clear()
+        await ended(session.prompt([block("say two")], acknowledged=False))
+        assert statements == ["reserve_turn", "seal_unwritten_turn" if limits is None else "seal_plain_turn"]
+        assert recorder.said() == "onetwo"
+        assert texts(await history(engine, session)) == ["one", "two"]
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+async def test_what_went_with_the_seal_can_be_read_by_a_client_whose_stream_was_cut(acknowledged: bool) -> None:
     async with engine_at(postgres.empty_database(), ScriptedAgent(), KEEPING) as engine:
         session = await engine.create(CWD)
         await watch(engine, session)
+        await run(engine, session, "say zero")
         before = session.journal.position
-        await run(engine, session, "say one", "say two")
+        await ended(session.prompt([block("say one\nsay two")], acknowledged=acknowledged))
         runs = await session.journal.missed(before, session.journal.position)
         said = [event.update() for _, events in runs for event in events]
         chunks = [update["content"]["text"] for update in said if update["sessionUpdate"] == "agent_message_chunk"]
         assert "".join(chunks) == "onetwo"
+        assert [update["sessionUpdate"] for update in said].count("user_message") == 1
 
 
 async def test_what_was_said_last_is_not_shown_before_a_seal_that_fails_and_is_shown_when_it_is_stored(

@@ -31,7 +31,7 @@ from holdfast.format import fold
 from holdfast.store import open_store
 from tests.support import postgres
 from tests.support.history_checker import Accepted, Loaded, Shown, Stored, Witness, check
-from tests.support.sessions import CWD, Recorder, ScriptedAgent, begin, engine_at
+from tests.support.sessions import CWD, Recorder, ScriptedAgent, block, engine_at
 from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
@@ -126,12 +126,18 @@ async def _visit(engine: Engine, session: LiveSession, notes: Notes, name: str, 
         past = [line async for some in attachment.past(engine.store) for block in some for line in block.split(b"\n")]
         notes.write("loaded", session.id, _messages(past))
         attachment.follow()
-        words = [f"say {name}.{n} \ntick {chance.randint(1, 3)}" for n in range(chance.randint(1, 12))]
-        turn = begin(engine, session, *words)
-        await turn.accepted
-        notes.write("accepted", session.id, "\n".join(words))
+        least = chance.choice((0, 1))  # some say all they have at once
+        words = [f"say {name}.{n} \ntick {chance.randint(least, 3 * least)}" for n in range(chance.randint(1, 12))]
+        # Version 1 tells nobody that a prompt was accepted, before its turn has ended.
+        is_told = chance.choice((True, False))
+        turn = session.prompt([block("\n".join(words))], acknowledged=is_told)
+        if is_told:
+            await turn.accepted
+            notes.write("accepted", session.id, "\n".join(words))
         async with asyncio.timeout(PATIENCE):
             end = await turn.ended
+        if not is_told and end.reason == "end_turn":
+            notes.write("accepted", session.id, "\n".join(words))
         notes.write("ended", end.reason)
     finally:
         session.detach(attachment)

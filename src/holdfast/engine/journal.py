@@ -150,9 +150,10 @@ class Journal:
     async def begin(
         self, first: Sequence[Event], changes: Changes, failed: Callable[[], None], *, whole: bool, durable: bool
     ) -> OpenLog:
-        """Open the log of a turn with its prompt, which is kept when this returns, or `durable`, and shown.
+        """Open the log of a turn with its prompt, which is `durable` when this returns, and shown.
 
-        `first` is the prompt, and what else is shown as the turn begins.
+        Where it need not be durable it is shown once it is kept, like all that is said after it. `first` is the prompt,
+        and what else is shown as the turn begins.
         """
         while not self.is_idle:
             await self.settle()
@@ -160,8 +161,7 @@ class Journal:
         try:
             opening = self._opening_lines(first)
             turn_log = await self._store.begin(self.claim, [first[0].body], changes, durable=durable, opening=opening)
-            self._open(turn_log, failed, whole=whole).history.apply(first[0])
-            self._session.show(first)
+            self._open(turn_log, failed, whole=whole).begin_with(first, is_kept=durable)
         finally:
             self._now_open()
         assert self.open is not None

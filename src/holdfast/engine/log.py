@@ -80,6 +80,19 @@ class OpenLog:
         self._all_kept: asyncio.Future[None] | None = None
         self._passed = 0 if tells_positions else None  # how many events were shown since the last that is stored
 
+    def begin_with(self, first: Sequence[Event], *, is_kept: bool) -> None:
+        """Show what a turn begins with, its prompt first: the store was given that already, and may not have it yet."""
+        self.history.apply(first[0])
+        try:
+            kept = None if is_kept else self._log.append(b"")
+        except StoreError as e:
+            self._fail(e, list(first))
+            return
+        if kept is None:
+            self._show_events(first)
+        else:
+            self._follow(kept, list(first))
+
     def append(self, event: Event) -> None:
         """Take an event. It is kept at the end of this loop tick, and shown when it is.
 

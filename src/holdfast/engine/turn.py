@@ -104,7 +104,8 @@ class LiveTurn:
         self.refusal: RequestError | None = None
         """Why it never began, or could not be stored, where the error says more than its end does."""
         self.accepted: asyncio.Future[str] = loop.create_future()
-        """Resolves to the id of the user's message once the prompt is stored."""
+        """Resolves to the id of the user's message once the prompt is stored; where it is not acknowledged, once the
+        turn has begun."""
         self.ended: asyncio.Future[TurnEnd] = loop.create_future()
         """Resolves once the turn's end is durable."""
         self._acknowledged = acknowledged
@@ -309,6 +310,9 @@ class LiveTurn:
         first.append(session.running_event())
         try:
             self._log = await session.journal.begin(first, changes, self.stop, whole=whole, durable=durable)
+            if not whole:
+                # It has a memory of its own, in which there shall be no prompt that is not in ours.
+                await self._log.shown()
         except BaseException:
             if title and state.title_by == "prompt":
                 state.title_by = ""

@@ -234,9 +234,12 @@ class Store(Protocol):
     ) -> TurnLog:
         """Open the log of a turn with what was accepted, as a prompt.
 
-        Without `durable` that need only be kept when this returns; it is durable within a second, and in any case with
-        the next `TurnLog.sync` and with the seal. Without `activity` it is the log of what happens between two turns:
-        the session's last activity stays what it was, and one that never got a prompt stays out of lists.
+        Without `durable` that may be kept a moment later: when what `TurnLog.append` returns then, be it called with no
+        events, has completed. It is durable within a second, and in any case with the next `TurnLog.sync` and with the
+        seal. Nobody else can take the session any more when this returns, in any case.
+
+        Without `activity` it is the log of what happens between two turns: the session's last activity stays what it
+        was, and one that never got a prompt stays out of lists.
 
         Where `keep_events` was called, `opening` has the first lines that `read_events` returns of the log, a newline
         behind each; what was accepted is not among those.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UnsetType
+
 from holdfast.errors import SessionBusy, SessionElsewhere, SessionMoved, SessionNotFound
 from holdfast.store.port import Claim, Claimed, KeptLog, Snapshot, UnsealedTurn
 from holdfast.store.postgres.flushing import TurnRows
@@ -13,15 +15,18 @@ from holdfast.store.postgres.rows import HistoryEnd, end_of, record_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.store.port import Changes
     from holdfast.store.postgres.database import Database
-    from holdfast.store.postgres.flushing import Flushes
+    from holdfast.store.postgres.flushing import Beginning, Flushes
     from holdfast.store.postgres.nodes import Node, Nodes
 
 
 class Held:
     """What this process knows of a session it may write. Nobody else changes any of it while the claim holds."""
 
-    __slots__ = ("agent", "end", "is_running", "kept_bytes", "log", "n", "node", "oldest_log", "principal", "turn")
+    __slots__ = (
+        "agent", "end", "has_rows", "is_running", "kept_bytes", "log", "n", "node", "oldest_log", "principal", "turn"
+    )  # fmt: skip
 
     def __init__(self, node: Node, n: int, turn: int, end: HistoryEnd, principal: str, agent: str) -> None:
         self.node: Node = node
@@ -34,11 +39,18 @@ class Held:
         self.log: TurnRows | None = None
         """The log of the turn that runs here."""
         self.is_running: bool = False
+        self.has_rows: bool = False
+        """Whether the log of its latest turn, which another process has left, has any."""
         self.kept_bytes: float = math.inf
         """How large the logs that are kept of it are at most…"""
         self.oldest_log: int = 0
         """…and that of which turn is the oldest. A seal need not look for older ones: what was removed is in an index
         until it is vacuumed."""
+
+    def note(self, changes: Changes) -> None:
+        """Take note of changes that were stored."""
+        if not isinstance(changes.agent, UnsetType):
+            self.agent = changes.agent
 
 
 class Claims:
@@ -100,7 +112,8 @@ class Claims:
 
     def hold(self, claim: Claim, node: Node, row: Any) -> None:
         """Remember a session that was claimed."""
-        self._held[claim] = Held(node, row["n"], row["turn"], end_of(row), row["principal"], row["agent"])
+        held = self._held[claim] = Held(node, row["n"], row["turn"], end_of(row), row["principal"], row["agent"])
+        held.has_rows = bool(row["log"])
 
     def hold_new(self, claim: Claim, held: Held) -> None:
         """Remember a session that was made here."""
@@ -117,11 +130,15 @@ class Claims:
             raise await self.moved(claim)
         return held
 
-    def opened(self, claim: Claim, held: Held, opening: bytes) -> TurnRows:
-        """Return the log for the turn that was begun; what opens it is stored."""
+    def opened(self, claim: Claim, held: Held, beginning: Beginning, *, is_written: bool) -> TurnRows:
+        """Return the log for the turn that was begun; `is_written` tells whether what it begins with is stored."""
         held.is_running = True
-        held.log = TurnRows(self._flushes, held.node, claim, held.n, held.turn, 1 if opening else 0)
-        return held.log
+        held.log = log = TurnRows(self._flushes, held.node, claim, held.n, held.turn)
+        if is_written:
+            log.seq = 1 if beginning.opening else 0
+        else:
+            log.unwritten = beginning
+        return log
 
     async def moved(self, claim: Claim) -> Exception:
         """Forget a claim that is lost; return the error that says who has the session now, or that it is gone."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import StoreError
 from holdfast.store.postgres.database import PATIENCE, Retries, is_gone
@@ -30,20 +30,30 @@ MOVED = "Another node has taken this session over; what was said here since coul
 NOT_STORED = "What was said could not be stored; the log of this process says why"
 
 
+class Beginning(NamedTuple):
+    """What a log begins with."""
+
+    prompt: bytes
+    opening: bytes
+    """The first lines that whoever reads the log again is told."""
+
+
 class TurnRows:
     """The log of one turn: a row for each flush that has something of it."""
 
     __slots__ = (
-        "_flushes", "_is_held", "_lines", "claim", "failure", "n", "node", "seq", "size", "turn", "waiting"
+        "_flushes", "_is_held", "_lines", "claim", "failure", "n", "node", "seq", "size", "turn", "unwritten", "waiting"
     )  # fmt: skip
 
-    def __init__(self, flushes: Flushes, node: Node, claim: Claim, n: int, turn: int, seq: int = 0) -> None:
+    def __init__(self, flushes: Flushes, node: Node, claim: Claim, n: int, turn: int) -> None:
         self.claim: Claim = claim
         self.node: Node = node
         self.n: int = n
         self.turn: int = turn
-        self.seq: int = seq
+        self.seq: int = 0
         """The number of its last row; the prompt is in row 0, what opens the log in row 1."""
+        self.unwritten: Beginning | None = None
+        """What it begins with, until that is on its way: with the first flush, or with the seal."""
         self.size: int = 0
         """How much was appended."""
         self.failure: StoreError | None = None
@@ -55,10 +65,13 @@ class TurnRows:
         """Completes when what waits is stored."""
 
     def append(self, lines: bytes) -> Awaitable[None] | None:
-        """Keep encoded events with the next flush. With none, find out whether the session is still ours."""
+        """Keep encoded events with the next flush, and what the log begins with.
+
+        With neither, find out whether the session is still ours.
+        """
         if self.failure is not None:
             raise self.failure
-        if not lines and self._flushes.is_valid(self.node):
+        if not lines and self.unwritten is None and self._flushes.is_valid(self.node):
             return None
         if self.waiting is None or self.waiting.done():
             self.waiting = asyncio.get_running_loop().create_future()
@@ -72,7 +85,7 @@ class TurnRows:
 
     def hold(self) -> TurnRows | None:
         """Keep what waits, and all that is appended now, for the seal. None: nothing waits."""
-        if not self._lines:
+        if not self._lines and self.unwritten is None:
             return None
         self._is_held = True
         self._flushes.forget(self)
@@ -87,7 +100,7 @@ class TurnRows:
     def let_go(self) -> None:
         """Let what was held go with the next flush."""
         self._is_held = False
-        if self._lines:
+        if self._lines or self.unwritten is not None:
             self._flushes.add(self)
 
     async def sync(self) -> None:
@@ -99,11 +112,14 @@ class TurnRows:
     def take(self) -> _Row:
         """Return what waits, as the next row."""
         lines, self._lines = b"".join(self._lines), []
+        beginning, self.unwritten = self.unwritten, None
         kept, self.waiting = self.waiting, None
         assert kept is not None
+        if beginning is not None:
+            lines = beginning.opening + lines
         if lines:
             self.seq += 1
-        return _Row(self, self.seq, lines, kept)
+        return _Row(self, self.seq, lines, kept, None if beginning is None else beginning.prompt)
 
     def fail(self, failure: StoreError) -> None:
         """Refuse what waits, and all that comes."""
@@ -117,21 +133,31 @@ class TurnRows:
     @property
     def waiting_bytes(self) -> int:
         """How much waits."""
-        return sum(map(len, self._lines))
+        return sum(map(len, self._lines)) + sum(map(len, self.unwritten or ()))
 
 
 class _Row:
     """What one turn has in a flush."""
 
-    __slots__ = ("_kept", "is_over", "lines", "log", "seq")
+    __slots__ = ("_kept", "is_over", "lines", "log", "prompt", "seq")
 
-    def __init__(self, log: TurnRows, seq: int, lines: bytes, kept: asyncio.Future[None]) -> None:
+    def __init__(self, log: TurnRows, seq: int, lines: bytes, kept: asyncio.Future[None], prompt: bytes | None) -> None:
         self.log: TurnRows = log
         self.seq: int = seq
         self.lines: bytes = lines
+        self.prompt: bytes | None = prompt
+        """What the turn begins with, which has a row of its own; None where that is stored."""
         self._kept = kept
         self.is_over: bool = False
         """Whether those who wait were told how it went."""
+
+    def columns(self) -> list[tuple[int, int, int, int, bytes]]:
+        """Return the rows to be written: session, epoch, turn, number and lines of each."""
+        log = self.log
+        parts = [] if self.prompt is None else [(0, self.prompt)]
+        if self.lines:
+            parts.append((self.seq, self.lines))
+        return [(log.n, log.claim.epoch, log.turn, seq, lines) for seq, lines in parts]
 
     def end(self, failure: StoreError | None) -> None:
         """Tell whoever waits how it went."""
@@ -256,8 +282,7 @@ class Flushes:
     async def _flush(self, rows: list[_Row]) -> None:
         """Write rows of one node, and tell those who wait; raise what went wrong where none could be written."""
         node = rows[0].log.node
-        written = [row for row in rows if row.lines]
-        found = await self._write(node, written)
+        found = await self._write(node, rows)
         if not found["is_mine"]:
             for row in rows:
                 row.end(StoreError(MOVED))
@@ -265,7 +290,15 @@ class Flushes:
             return
         lost = set(found["lost"])
         for row in rows:
-            row.end(StoreError(MOVED) if row.log.n in lost else None)
+            is_lost = row.log.n in lost and not await self._write_begun_again(row)
+            row.end(StoreError(MOVED) if is_lost else None)
+
+    async def _write_begun_again(self, row: _Row) -> bool:
+        """Write a row once more whose turn the database had forgotten; return whether it is stored."""
+        if row.prompt is None or not await begin_again(self._database, row.log, is_on_its_way=True):
+            return False
+        found = await self._write(row.log.node, [row])
+        return found["is_mine"] and not found["lost"]
 
     async def _flush_alone(self, rows: list[_Row], failure: Exception) -> None:
         """Write rows one by one where they could not be written together, so that everyone gets his own answer."""
@@ -279,26 +312,31 @@ class Flushes:
                 row.end(_told(e))
 
     async def _write(self, node: Node, rows: list[_Row]) -> Any:
-        arguments = (
-            node.id,
-            [row.log.n for row in rows],
-            [row.log.claim.epoch for row in rows],
-            [row.log.turn for row in rows],
-            [row.seq for row in rows],
-            [row.lines for row in rows],
-        )
+        written = [column for row in rows for column in row.columns()]
+        arguments = (node.id, *(map(list, zip(*written, strict=True)) if written else ([], [], [], [], [])))
+        query = self._database.query("flush" if all(row.prompt is None for row in rows) else "flush_prompts")
         retries = Retries(self._database, PATIENCE)
         while True:
             try:
                 if self._connection is None:
                     self._connection = await self._database.connect()
-                (found,) = await self._connection.fetch(self._database.query("flush"), *arguments, timeout=PATIENCE)
+                (found,) = await self._connection.fetch(query, *arguments, timeout=PATIENCE)
             except Exception as e:  # noqa: BLE001  (what it means is found out there)
                 if is_gone(e):
                     self._drop_connection()
                 await retries.after(e)  # rows that are there already are written once more, the same
             else:
                 return found
+
+
+async def begin_again(database: Database, log: TurnRows, *, is_on_its_way: bool = False) -> bool:
+    """Begin a turn once more that the database has forgotten in a crash; return whether it had, and it is begun now.
+
+    That a turn runs is durable only with what it begins with: until then nobody has seen anything of it.
+    """
+    if log.unwritten is None and not is_on_its_way:
+        return False
+    return await database.first("reserve_turn", log.node.id, log.n, log.claim.epoch, log.turn) is not None
 
 
 def _told(error: Exception) -> StoreError:

@@ -343,6 +343,19 @@ begun AS (
 )
 SELECT n FROM begun;
 
+-- That a turn runs, and nothing else: its prompt comes with the first flush, or with the seal. Whoever may not write the
+-- session is refused here, and nobody takes it from here on. This need not be on the disk before it returns: nobody is
+-- told of it, and what the turn begins with is committed later, after it. A database that crashes in between has
+-- forgotten both. No column of an index changes, and so no index does.
+-- name: reserve_turn
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+begun AS (
+    UPDATE holdfast.session SET turn = $4, unsealed = true, listed = true FROM me
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND NOT unsealed AND session.turn = $4 - 1
+    RETURNING session.n
+)
+SELECT n, set_config('synchronous_commit', 'off', true) FROM begun;
+
 -- name: flush
 WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
 said AS (
@@ -363,11 +376,42 @@ said AS (
 SELECT EXISTS (SELECT FROM me) AS is_mine,
     ARRAY(SELECT session FROM said WHERE session NOT IN (SELECT kept.session FROM kept)) AS lost;
 
+-- The same where turns begin with it, which is activity of their sessions. A session that somebody has locked is left to
+-- the seal: all others would wait for it.
+-- name: flush_prompts
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+said AS (
+    SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bytea[])
+        AS said (session, epoch, turn, seq, lines)
+), kept AS (
+    INSERT INTO holdfast.turn_log (session, turn, seq, lines)
+    SELECT said.session, said.turn, said.seq, said.lines
+    FROM me, said CROSS JOIN LATERAL (
+        SELECT FROM holdfast.session
+        WHERE session.n = said.session AND session.epoch = said.epoch AND session.turn = said.turn AND session.unsealed
+          AND coalesce(session.node, 0) = me.id
+        LIMIT 1
+    ) AS held
+    ON CONFLICT (session, turn, seq) DO UPDATE SET lines = EXCLUDED.lines
+    RETURNING session, seq
+), free AS (
+    SELECT n FROM holdfast.session
+    WHERE n = ANY(ARRAY(SELECT kept.session FROM kept WHERE seq = 0)) FOR NO KEY UPDATE SKIP LOCKED
+), active AS (
+    UPDATE holdfast.session
+    SET updated_at = greatest(updated_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+    WHERE n = ANY(ARRAY(SELECT n FROM free))
+)
+SELECT EXISTS (SELECT FROM me) AS is_mine,
+    ARRAY(SELECT session FROM said WHERE session NOT IN (SELECT kept.session FROM kept)) AS lost;
+
 -- name: seal_turn
 WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
 held AS (
     SELECT session.n, session.title FROM holdfast.session, me
-    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND session.lines = $11 FOR UPDATE OF session
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND session.lines = $11
+      AND session.turn = $30
+    FOR UPDATE OF session
 ), sealed AS (
     UPDATE holdfast.session
     SET unsealed = false, messages = messages + $12, lines = $13, tail = $14, tail_bytes = $15,
@@ -400,11 +444,15 @@ held AS (
     SELECT n, $11, $13, entry.data FROM sealed, unnest($25::bytea[]) WITH ORDINALITY AS entry (data, rank) ORDER BY rank
 ), ended AS (
     INSERT INTO holdfast.turn_log (session, turn, seq, lines)
-    SELECT n, turn, (SELECT coalesce(max(seq), 0) + 1 FROM holdfast.turn_log WHERE session = n AND turn = sealed.turn), $26::bytea
-    FROM sealed WHERE octet_length($26::bytea) > 0
+    SELECT n, turn,
+        coalesce(seq, (
+            SELECT coalesce(max(seq), 0) + 1 FROM holdfast.turn_log WHERE turn_log.session = n AND turn_log.turn = sealed.turn
+        )),
+        last.lines
+    FROM sealed, unnest($26::int[], $27::bytea[]) AS last (seq, lines)
 ), emptied AS (
     DELETE FROM holdfast.turn_log USING sealed
-    WHERE turn_log.session = sealed.n AND turn_log.turn BETWEEN $27 AND sealed.turn AND $26::bytea IS NULL
+    WHERE turn_log.session = sealed.n AND turn_log.turn BETWEEN $28 AND sealed.turn AND NOT $29::boolean
 )
 SELECT n FROM sealed;
 
@@ -432,10 +480,35 @@ sealed AS (
     ORDER BY rank
 ), ended AS (
     INSERT INTO holdfast.turn_log (session, turn, seq, lines)
-    SELECT n, turn, $17, $18::bytea FROM sealed WHERE octet_length($18::bytea) > 0
+    SELECT n, turn, seq, last.lines FROM sealed, unnest($17::int[], $18::bytea[]) AS last (seq, lines)
 ), emptied AS (
     DELETE FROM holdfast.turn_log USING sealed
-    WHERE turn_log.session = sealed.n AND turn_log.turn BETWEEN $19 AND sealed.turn AND $18::bytea IS NULL
+    WHERE turn_log.session = sealed.n AND turn_log.turn BETWEEN $19 AND sealed.turn AND NOT $20::boolean
+)
+SELECT n FROM sealed;
+
+-- The same where besides nothing of the turn is in the log, and the log stays as it is.
+-- name: seal_unwritten_turn
+WITH me AS (SELECT id FROM holdfast.node WHERE id = $1 FOR KEY SHARE),
+sealed AS (
+    UPDATE holdfast.session
+    SET unsealed = false, state = $4, messages = messages + $6, lines = $7, tail = $8, tail_bytes = $9,
+        updated_at = CASE WHEN $10 THEN greatest(updated_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+            ELSE updated_at END
+    FROM me
+    WHERE session.n = $2 AND session.epoch = $3 AND coalesce(session.node, 0) = me.id AND session.lines = $5 AND unsealed
+    RETURNING session.n, session.turn
+), numbered AS (
+    SELECT n, nextval('holdfast.segment_id_seq') AS id FROM sealed
+), added AS (
+    INSERT INTO holdfast.segment (id, lines, checksum, body) SELECT id, $11, $12, $13 FROM numbered
+), placed AS (
+    INSERT INTO holdfast.history_segment (session, position, segment) SELECT n, $5, id FROM numbered
+), found AS (
+    INSERT INTO holdfast.doc (segment, at, size, words)
+    SELECT numbered.id, text.at, text.size, text.words::tsvector
+    FROM numbered, unnest($14::int[], $15::int[], $16::text[]) WITH ORDINALITY AS text (at, size, words, rank)
+    ORDER BY rank
 )
 SELECT n FROM sealed;
 

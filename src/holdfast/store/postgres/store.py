@@ -19,7 +19,6 @@ from holdfast.store.postgres.adding import NewSession, add_copy, add_fork
 from holdfast.store.postgres.claims import Claims, Held, called, is_storable, kept_logs
 from holdfast.store.postgres.database import Database, parse_address
 from holdfast.store.postgres.flushing import Flushes
-from holdfast.store.postgres.log_vacuum import LogVacuum
 from holdfast.store.postgres.nodes import LEASE, Nodes
 from holdfast.store.postgres.rows import (
     EMPTY,
@@ -32,8 +31,9 @@ from holdfast.store.postgres.rows import (
     state_of,
     text_of,
 )
-from holdfast.store.postgres.scopes import agents_of, cursor_key
+from holdfast.store.postgres.scopes import Scopes, agents_of, cursor_key
 from holdfast.store.postgres.segments import NewSegments
+from holdfast.store.postgres.turns import NewEntries, Turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 """How often something is tried again that others change at the same time."""
 
-UNCHANGED = change_columns(Changes(), "", None)
-
 _ARCHIVED: dict[ArchiveFilter, bool | None] = {"exclude": False, "only": True, "include": None}
 
 
@@ -61,9 +59,8 @@ class PostgresStore:
         self._nodes = Nodes(database, self._node_fenced)
         self._flushes = Flushes(database, self._nodes)
         self._claims = Claims(database, self._nodes, self._flushes)
-        self._log_vacuum = LogVacuum(database)
-        self._scopes: dict[tuple[str, str], int] = {}
-        self._window: EventWindow | None = None
+        self._scopes = Scopes(database)
+        self._turns = Turns(database, self._claims, self._scopes)
         self._key = b""
         self._on_fenced: list[Callable[[], None]] = []
 
@@ -95,7 +92,7 @@ class PostgresStore:
 
     async def create(self, info: SessionInfo, state: SessionState) -> Claim:
         columns = info_columns(info, state, 0)
-        scope = await self._scope(info.principal, info.agent)
+        scope = await self._scopes.number(info.principal, info.agent)
         row, node = await self._made("create_session", (columns[0], scope, *columns[2:]), info.id)
         return self._new_claim(node, info, row["n"], EMPTY)
 
@@ -140,10 +137,10 @@ class PostgresStore:
 
     async def save(self, claim: Claim, changes: Changes) -> None:
         held = await self._claims.check(claim)
-        columns = await self._change_columns(held, changes)
+        columns = await self._scopes.change_columns(held, changes)
         if await self._database.first("change_session", held.node.id, held.n, claim.epoch, *columns) is None:
             raise await self._claims.moved(claim)
-        self._changed(held, changes)
+        held.note(changes)
 
     async def edit(
         self, session: str, *, title: str | UnsetType | None = UNSET, archived: bool | UnsetType = UNSET
@@ -173,7 +170,7 @@ class PostgresStore:
         old = state_of(row)
         kept = SessionState(title_by=old.title_by, forked_from=old.forked_from, interrupted=old.interrupted)
         body = stored({"sessionUpdate": HAND_OVER, "from": row["agent"], "to": agent})
-        scope = await self._scope(row["principal"], agent)
+        scope = await self._scopes.number(row["principal"], agent)
         arguments = (row["n"], row["epoch"], row["state"], row["lines"], scope, encode(kept), checksum(body), body)
         return await self._database.first("hand_over", *arguments) is not None
 
@@ -186,7 +183,7 @@ class PostgresStore:
         private: Sequence[PrivateEntry] = (),
         shared: Shared | None = None,
     ) -> None:
-        new = NewSession(info, state, await self._scope(info.principal, info.agent))
+        new = NewSession(info, state, await self._scopes.number(info.principal, info.agent))
         await add_copy(self._database, new, lines, private, shared)
 
     async def private_entries(self, session: str) -> list[PrivateEntry]:
@@ -198,7 +195,7 @@ class PostgresStore:
         return [Alias(row["principal"], row["agent"], text_of(row["name"]), row["session"]) for row in rows]
 
     async def set_alias(self, scope: Scope, name: str, session: str | None) -> None:
-        number = await self._scope(scope.principal, scope.agent or UNBOUND)
+        number = await self._scopes.number(scope.principal, scope.agent or UNBOUND)
         await self._database.fetch("set_alias", number, encode(name), session)
 
     async def find_aliases(self, scope: Scope, names: Sequence[str]) -> dict[str, str | None]:
@@ -259,32 +256,10 @@ class PostgresStore:
         changes: Changes,
         *,
         activity: bool = True,
-        durable: bool = True,  # noqa: ARG002  (what is kept here is durable)
+        durable: bool = True,
         opening: bytes = b"",
     ) -> TurnRows:
-        prompt = b"".join(line + b"\n" for line in lines)
-        held = await self._claims.check(claim)
-        if held.is_running:
-            raise StoreError("The last turn of this session is not sealed yet")
-        columns = await self._change_columns(held, changes)
-        turn = held.turn + 1
-        arguments = (held.node.id, held.n, claim.epoch, *columns, turn, activity, prompt, opening)
-        if columns == UNCHANGED:
-            begun = await self._database.first("begin_plain_turn", *arguments[:3], *arguments[-4:])
-        else:
-            begun = await self._database.first("begin_turn", *arguments)
-        if begun is None:
-            now = await self._database.first("is_held", held.node.id, claim.session, claim.epoch)
-            if now is None:
-                raise await self._claims.moved(claim)
-            if now["turn"] != turn or not now["unsealed"]:  # otherwise it was begun, and the answer was lost
-                raise StoreError("The last turn of this session is not sealed yet")
-        held.turn = turn
-        self._changed(held, changes)
-        held.kept_bytes += len(prompt) + len(opening)
-        if self._window is not None and held.kept_bytes > self._window.size:
-            held.kept_bytes = await self._database.value("forget_large_events", held.n, self._window.size, turn)
-        return self._claims.opened(claim, held, opening)
+        return await self._turns.begin(claim, lines, changes, activity=activity, durable=durable, opening=opening)
 
     async def seal(
         self,
@@ -297,45 +272,18 @@ class PostgresStore:
         activity: bool = True,
         last: bytes | None = None,
     ) -> None:
-        held = await self._claims.check(claim)
-        columns = await self._change_columns(held, changes)
-        segments = NewSegments(held.end, lines, held.principal)
-        if segments.end.tail != held.end.tail:
-            await histories.merge_tail(self._database, claim, held)
-        last = None if self._window is None else last
-        mine, sealed = (held.node.id, held.n, claim.epoch), (held.end.lines, messages, *segments.end, activity)
-        is_plain = not private and columns[0] and columns[1:] == UNCHANGED[1:]
-        if is_plain and held.log is not None and (only := segments.only) is not None:
-            more = (*sealed, *only, held.log.seq + 1, last, held.oldest_log)
-            done = await self._database.first("seal_plain_turn", *mine, columns[0], *more)
-        else:
-            more = (*sealed, *segments.columns, [*private], last, held.oldest_log)
-            done = await self._database.first("seal_turn", *mine, *columns, *more)
-        if done is None:
-            now = await self._database.first("is_held", held.node.id, claim.session, claim.epoch)
-            if now is None or now["unsealed"] or now["lines"] != segments.end.lines:
-                raise await self._claims.moved(claim)  # otherwise it was sealed, and the answer was lost
-        held.end = segments.end
-        if last is None:
-            held.oldest_log = held.turn + 1
-        if held.log is not None:
-            held.kept_bytes += held.log.size + len(last or b"")
-            if last is None:
-                self._log_vacuum.removed(held.log.seq + 1, held.log.size)
-        held.is_running, held.log = False, None
-        self._changed(held, changes)
+        new = NewEntries(lines, messages, private)
+        await self._turns.seal(claim, new, changes, activity=activity, last=last)
 
     def keep_events(self, window: EventWindow) -> None:
-        self._window = window
+        self._turns.window = window
 
     async def read_events(self, session: str) -> list[KeptLog]:
         row = await self._claims.find(session)
         return kept_logs(await self._database.fetch("read_events", row["n"]))
 
     async def forget_events(self) -> None:
-        if self._window is not None:
-            rows, size = await self._database.first("forget_old_events", self._window.seconds)
-            self._log_vacuum.removed(rows, size)
+        await self._turns.forget_events()
 
     async def fork(
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
@@ -344,7 +292,7 @@ class PostgresStore:
         if not lines and not self._claims.is_held(claim):
             return await self._fork_of_others(claim, info, state, up_to)
         source = await self._claims.check(claim)
-        scope = await self._scope(info.principal, info.agent)
+        scope = await self._scopes.number(info.principal, info.agent)
         cut, messages = Cut(source.end.lines, []), info.messages
         if up_to is not None:
             cut, messages = await histories.find_cut(self._database, claim.session, source.n, up_to, lines)
@@ -368,7 +316,7 @@ class PostgresStore:
         row = await self._claims.find(claim.session)
         if row["epoch"] != claim.epoch:
             raise await self._claims.moved(claim)
-        new = NewSession(info, state, await self._scope(info.principal, info.agent))
+        new = NewSession(info, state, await self._scopes.number(info.principal, info.agent))
         added = await add_fork(self._database, row, new, up_to)
         return Forked((await self.claim(info.id)).claim, added.lines, added.cuts_private)
 
@@ -442,7 +390,7 @@ class PostgresStore:
         try:
             await self._flushes.close()
             await self._nodes.close()
-            await self._log_vacuum.close()
+            await self._turns.close()
         except StoreError:  # a database that is gone finds out by itself
             pass
         finally:
@@ -471,26 +419,3 @@ class PostgresStore:
         held.kept_bytes = 0
         self._claims.hold_new(claim, held)
         return claim
-
-    async def _change_columns(self, held: Held, changes: Changes) -> tuple[Any, ...]:
-        columns = change_columns(changes, held.principal, None)  # before anything is waited for: it may change
-        if isinstance(changes.agent, UnsetType):
-            return columns
-        return (*columns[:-1], await self._scope(held.principal, changes.agent))
-
-    def _changed(self, held: Held, changes: Changes) -> None:
-        if not isinstance(changes.agent, UnsetType):
-            held.agent = changes.agent
-
-    async def _scope(self, principal: str, agent: str) -> int:
-        """Return the number of a principal's sessions with an agent, a new one where there are none yet."""
-        number = self._scopes.get((principal, agent))
-        if number is None:
-            if not is_storable(principal + agent):
-                raise StoreError("The name of a principal or an agent has a character that PostgreSQL cannot store")
-            number = await self._database.value("get_scope", principal, agent)
-            if number is None:
-                await self._database.fetch("add_scope", principal, agent)
-                number = await self._database.value("get_scope", principal, agent)
-            self._scopes[principal, agent] = number
-        return number
