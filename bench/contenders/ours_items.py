@@ -1,7 +1,8 @@
 """Holdfast's engine takes ``COUNT`` items one by one into ``STORE``, and loads them.
 
-Each turn has ``SIZE`` of them: the prompt, synced to the disk before it is acknowledged, and thoughts and answers, in
-the turn's log before anyone is shown them and synced to the disk before the end of the turn is told.
+Each turn has ``SIZE`` of them: the prompt, and thoughts and answers, stored before anyone is shown them and synced to
+the disk before the end of the turn is told. ``VERSION`` is that of the protocol: 2 acknowledges the prompt, once it is
+synced to the disk, before the answer comes; 1 tells nobody of it before the turn has ended.
 """
 
 from __future__ import annotations
@@ -33,20 +34,21 @@ async def answer(turn: Turn) -> None:
         await (turn.say if n % 2 else turn.think)(TEXT)
 
 
-async def append(session: LiveSession, count: int, size: int) -> None:
+async def append(session: LiveSession, count: int, size: int, *, acknowledged: bool) -> None:
     for _ in range(count // size):
-        turn = session.prompt([{"type": "text", "text": str(size)}])
+        turn = session.prompt([{"type": "text", "text": str(size)}], acknowledged=acknowledged)
         await turn.accepted
         await turn.ended
 
 
-async def main(count: int, store: str, size: int) -> None:
+async def main(count: int, store: str, size: int, version: int) -> None:
     meter = Meter()
+    acknowledged = version == 2
     engine = await Host(AuthorAgent(agent), store=store).engine()
-    await append(await engine.create("/"), WARM_UP, size)
+    await append(await engine.create("/"), WARM_UP, size, acknowledged=acknowledged)
     session = await engine.create("/")
     meter.lap("append")
-    await append(session, count, size)
+    await append(session, count, size, acknowledged=acknowledged)
     meter.lap("load")
     items: list[object] = []
     async for blocks in engine.store.read(session.id, 0, session.journal.lines):
@@ -59,4 +61,4 @@ async def main(count: int, store: str, size: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

@@ -1,6 +1,7 @@
 """Items appended one by one and loaded again, against what other frameworks keep sessions with, on the same server.
 
-The others are given item by item. Ours come in turns of ten, as an agent at work makes them, and in turns of two; see
+The others are given item by item. Ours come in turns of ten, as an agent at work makes them, and in turns of two: as
+version 1 of the protocol has them, and as version 2, which acknowledges each prompt before it is answered; see
 `bench.rows.items`. Each contender has a database of its own, and takes some items before it is measured.
 """
 
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 
 PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 OTHERS = {"langgraph_postgres": "langgraph-checkpoint-postgres", "google_adk": "google-adk"}
+OURS = {
+    "ours, in turns of ten": ("10", "2"),
+    "ours, in turns of two, version 1": ("2", "1"),
+    "ours, in turns of two, version 2": ("2", "2"),
+}
+"""How many items are in a turn, and of which version of the protocol it is."""
 ITEMS = {"ours": 400, "langgraph_postgres": 400, "google_adk": 100}
 """How many each takes; fewer where they take long. Figures are per item."""
 WARM_UP = 40
@@ -36,12 +43,12 @@ async def measure(server: Server, _: SessionStore) -> AsyncGenerator[Row]:
         return
     each: dict[str, list[dict[str, _PerItem]]] = {}
     for number in range(ROUNDS):
-        for size, name in ((10, "ours, in turns of ten"), (2, "ours, in turns of two")):
-            each.setdefault(name, []).append(await _per_item(server, sys.executable, "ours", number, str(size)))
+        for name, turns in OURS.items():
+            each.setdefault(name, []).append(await _per_item(server, sys.executable, "ours", number, *turns))
         for other, name in OTHERS.items():
             each.setdefault(name, []).append(await _per_item(server, str(PYTHON), other, number))
     for what in ("append", "load"):
-        for ours in list(each)[:2]:
+        for ours in OURS:
             for name in OTHERS.values():
                 yield _compared(
                     what, (ours, [lap[what] for lap in each[ours]]), (name, [lap[what] for lap in each[name]])

@@ -36,10 +36,10 @@ MORE = Bound("at least", 1)
 
 def compare(contender: Contender) -> Sample:
     """Let each of them have a go."""
-    ours = _laps(OURS, contender.program, "10")
+    ours = _laps(OURS, contender.program, "10", "2")
     sample = {"append": ours["append"].wall, "append cpu": ours["append"].cpu, "load": ours["load"].wall}
     sample = {name: seconds / ITEMS[OURS] * 1e6 for name, seconds in sample.items()}
-    sample["pairs"] = _laps(OURS, contender.program, "2", items=IN_PAIRS)["append"].wall / IN_PAIRS * 1e6
+    sample["pairs"] = _laps(OURS, contender.program, "2", "2", items=IN_PAIRS)["append"].wall / IN_PAIRS * 1e6
     if not PYTHON.exists():
         print("The other frameworks are not installed: make .venv-bench/.ready", file=sys.stderr)
         return sample
