@@ -84,7 +84,7 @@ class Session:
     def state(self) -> dict[str, Any]:
         """A dict of JSON values for small settings; stored when the turn ends, and by `save`.
 
-        To put something else in raises `UsageError`.
+        To put something else in raises `UsageError`: a tuple, a set or a date would come back as something else.
         """
         memory = self._live.memory
         if isinstance(memory, SessionDict):
@@ -101,7 +101,7 @@ class Session:
             UsageError: something in it is no JSON value.
 
         """
-        check_json("session.state", self.state)
+        check_json("session.state", dict(self.state))
         await self._live.save()
 
     @property

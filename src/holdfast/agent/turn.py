@@ -338,10 +338,10 @@ class Turn:
         It is forked, cut and deleted with the turn it was kept in; `session.kept` reads it back.
 
         Args:
-            data: any JSON value.
+            data: any JSON value: a str, int, float, bool, None, list, or dict with string keys.
 
         Raises:
-            UsageError: it cannot be written as JSON.
+            UsageError: it is something else, or has something else inside.
 
         """
         self._turn.keep(data)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.engine.missed_events import passed_line
-from holdfast.errors import StoreError, UsageError
-from holdfast.model import Event, Fold, History, event_from
+from holdfast.errors import StoreError
+from holdfast.model import Event, Fold, History, check_json, event_from
 from holdfast.model.kinds import PRIVATE
 
 if TYPE_CHECKING:
@@ -124,11 +124,8 @@ class OpenLog:
                 self._refused(e, [])
 
     def keep_private(self, data: Any) -> None:
-        """Keep a private entry; raise `UsageError` where it is not JSON."""
-        try:
-            encoded = msgspec.json.encode(data)
-        except (TypeError, ValueError, RecursionError) as e:
-            raise UsageError(f"what is kept must be JSON: {e}") from None
+        """Keep a private entry; raise `UsageError` where it is no JSON value."""
+        encoded = check_json("turn.keep: data", data)
         self.private.append(encoded)
         self.append_unseen({"sessionUpdate": PRIVATE, "data": msgspec.Raw(encoded)})
 

@@ -372,7 +372,7 @@ class LiveTurn:
         if "usage" in self.answer:
             state.add_tokens(self.answer["usage"])
         try:
-            check_json("session.state", state.memory)
+            check_json("session.state", dict(state.memory))
         except UsageError as e:
             # It would stand in the way of everything else there is to store, now and later.
             state.memory = (await registry.store.get(self.session.id)).state.memory

@@ -133,7 +133,8 @@ class TurnMemory(Generic[Message]):
         if all_messages:
             kept["all"] = True
         try:
-            msgspec.json.encode(kept)
+            # A framework may have dates and tuples in its messages: they are what they will be in the next process.
+            kept = msgspec.json.decode(msgspec.json.encode(kept))
         except (TypeError, ValueError, RecursionError):
             log.warning("What the model said cannot be kept as it is; what is shown of it is", exc_info=True)
             return
