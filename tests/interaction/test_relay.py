@@ -7,7 +7,7 @@ real processes, and kills them.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -463,6 +463,34 @@ async def test_who_comes_back_from_a_position_that_is_not_kept_is_told_to_load_a
         cut_links(near)
         await follower.until(lambda: follower.updates("notice"))
         assert follower.updates("notice")[-1]["title"] == "Zed has left; load the session again to go on watching"
+
+
+@pytest.mark.requirement("F4", "P6")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_who_follows_a_turn_whose_owner_quits_is_told_its_end_also_where_the_agent_fails_to_open_the_session(
+    version: int, tmp_path: Path
+) -> None:
+    shared = Shared()
+    broken = shared.agent()
+
+    @broken.on_open
+    async def fail(_: object) -> None:
+        raise RuntimeError("hunter2")
+
+    async with serving(shared.agent(), tmp_path / "s.db") as near, serving(broken, tmp_path / "s.db") as far:
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", version, session={"notices": {}})
+        session = await owner.new()
+        await join(follower, session)
+        mine = follower.begin_prompt(session, "wait for ever")
+        await follower.until(lambda: "waiting" in follower.said())
+        cut_links(near)
+        await near.close()
+        with suppress(Refused):  # the owner may still have told that it was cancelled
+            await patiently(mine)
+        if version == 2:
+            await follower.until(lambda: follower.states()[-1] in ("error", "cancelled"))
+        await follower.until(lambda: any("the agent failed" in it["title"] for it in follower.updates("notice")))
+        assert not any("hunter2" in it["title"] for it in follower.updates("notice"))
 
 
 def stop_listening(host: Serving) -> None:

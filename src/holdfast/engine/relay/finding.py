@@ -181,6 +181,10 @@ class SessionFinder:
             except HoldfastError as e:
                 self._not_found(search, reason, f"{reason}; the session cannot be opened here: {e}")
                 return
+            except Exception:  # an agent's, as it opens the session: whoever waits for the turn is told all the same
+                log.exception("A session whose owner has left cannot be opened here")
+                self._not_found(search, reason, f"{reason}; the session cannot be opened here: the agent failed")
+                return
             else:
                 self._go_on(search, found, attachment, reason)
                 return
