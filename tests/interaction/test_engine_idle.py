@@ -56,10 +56,12 @@ async def test_an_idle_session_leaves_memory_and_comes_back_when_asked_for(place
 async def test_a_session_that_is_watched_or_works_stays_in_memory() -> None:
     agent = ScriptedAgent()
     async with engine_at(":memory:", agent, QUICK) as engine:
-        watched, working, idle = [await engine.create(CWD) for _ in range(3)]
-        recorder = Recorder()
-        attachment = await watched.attach(recorder)
+        # Each is used as soon as it is there: to make the next may take longer than one may be idle.
+        watched = await engine.create(CWD)
+        attachment = await watched.attach(Recorder())
+        working = await engine.create(CWD)
         turn = begin(engine, working, "wait gate")
+        idle = await engine.create(CWD)
         await agent.heard("closed", idle.id)
         again = await engine.create(CWD)
         await agent.heard("closed", again.id)
@@ -77,8 +79,8 @@ async def test_old_sessions_that_nobody_uses_are_deleted_where_that_is_wanted(pl
         old = [await engine.create(CWD) for _ in range(2)]
         for session in old:
             await run(engine, session, "say hi")
-    # The first sweep comes after two seconds: by then the one that is used has been opened.
-    async with engine_at(place, limits=EngineLimits(idle=8.0, keep=0.0)) as engine:
+    # The first sweep comes after five seconds: by then the one that is used has been opened.
+    async with engine_at(place, limits=EngineLimits(idle=20.0, keep=0.0)) as engine:
         used = await engine.restore(old[0].id, CWD)
         await watch(engine, used)
         await _until_gone(engine, old[1].id)

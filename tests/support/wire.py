@@ -60,10 +60,14 @@ class Wire:
     def stuff(self, data: bytes) -> int:
         """Write the same bytes again and again until nobody reads them for a while; say how many went."""
         os.set_blocking(self._in.fileno(), False)
-        written = 0
-        while select.select([], [self._in], [], 0.25)[1]:
-            view = memoryview(data)[written % len(data) :]
-            written += os.write(self._in.fileno(), view)
+        written, idle = 0, Idleness(self.process.pid)
+        while idle.seconds < 0.25:
+            if select.select([], [self._in], [], 0.01)[1]:
+                view = memoryview(data)[written % len(data) :]
+                written += os.write(self._in.fileno(), view)
+                idle = Idleness(self.process.pid)
+            else:
+                idle.look()
         return written
 
     def say(self, *messages: object) -> None:
@@ -142,20 +146,33 @@ def rule() -> float:
 
 
 def exit_status(process: subprocess.Popen[bytes], within: float) -> int:
-    """Wait until a process has exited, and give its status; fail if it takes longer to do so.
-
-    Only what it waits by itself counts: not how long it was busy or had to wait for a processor, and not how long
-    this process was held up, which says that the machine was.
-    """
+    """Wait until a process has exited, and give its status; fail if it takes longer to do so, as `Idleness` counts."""
     last = time.monotonic() + max(PATIENCE, 2 * within)
-    idle, before, busy = 0.0, time.monotonic(), _busy(process.pid)
+    idle = Idleness(process.pid)
     while (status := process.poll()) is None:
         time.sleep(0.01)
-        now, so_far = time.monotonic(), _busy(process.pid)
-        idle += max(0.0, min(now - before, 0.1) - (so_far - busy))
-        before, busy = now, so_far
-        assert idle < within and now < last, f"it does not exit within {within:g} s"
+        idle.look()
+        assert idle.seconds < within and time.monotonic() < last, f"it does not exit within {within:g} s"
     return status
+
+
+class Idleness:
+    """For how long a process has done nothing though it could have, as far as one has looked.
+
+    How long it was busy or waited for a processor does not count, nor how long this process was held up, which says
+    that the machine was.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.seconds = 0.0
+        self._pid = pid
+        self._looked, self._busy = time.monotonic(), _busy(pid)
+
+    def look(self) -> None:
+        """Look again; to be done many times a second."""
+        now, busy = time.monotonic(), _busy(self._pid)
+        self.seconds += max(0.0, min(now - self._looked, 0.1) - (busy - self._busy))
+        self._looked, self._busy = now, busy
 
 
 def _busy(pid: int) -> float:
