@@ -18,7 +18,7 @@ PURE := model format jsonrpc surface view export editor_setup
 comma := ,
 space := $(subst ,, )
 # What is checked beside the tests; the longest begins first.
-CHECKS := check-types check-types-darwin check-types-windows check-public-types coverage check-docs check-lint check-imports
+CHECKS := check-types check-types-darwin check-types-windows check-public-types coverage check-tests check-docs check-lint check-imports
 
 .PHONY: demo docs matrix test quick $(CHECKS) bench torture field field-check fmt lock clean tmux chromium
 
@@ -55,6 +55,10 @@ check-lint: $(VENV)/.ready
 
 check-imports: $(VENV)/.ready
 	$(BIN)/lint-imports
+
+# All tests can be loaded. What pytest makes of their files is kept: six workers at once would each make it anew.
+check-tests: $(VENV)/.ready
+	@said=$$($(BIN)/pytest --collect-only -q 2>&1) || { echo "$$said" | tail -40; exit 1; }; echo "$$said" | tail -1
 
 check-docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
