@@ -16,6 +16,7 @@ COMMANDS = {
     "chat": ("holdfast.cli.chat:chat", "Talk to an agent in the terminal"),
     "serve": ("holdfast.cli.serve:serve", "Serve an agent over WebSocket and HTTP"),
     "web": ("holdfast.cli.web:web", "Your sessions in the browser"),
+    "link": ("holdfast.cli.link:link", "A new link that signs in a browser, at a server that runs"),
     "connect": ("holdfast.cli.connect:connect", "Use a remote agent in an editor, on stdin and stdout"),
     "token": ("holdfast.cli.token:token", "Who may use `holdfast serve`"),
     "sessions": ("holdfast.cli.sessions:sessions", "List, show, search, export, fork, delete stored sessions"),

@@ -67,8 +67,6 @@ def connect(
 
 def find_token(url: str, token_file: Path | None) -> str | None:
     """Return the token for a server: of the file, of the environment, or for one that is here, of this user."""
-    from urllib.parse import urlsplit  # noqa: PLC0415
-
     if token_file is not None:
         return token_file.read_text().strip()
     if named := os.environ.get("HOLDFAST_TOKEN"):
@@ -76,8 +74,14 @@ def find_token(url: str, token_file: Path | None) -> str | None:
     from holdfast.cli.server_files import server_files  # noqa: PLC0415
 
     local = server_files().local_token
-    here = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
-    return local.read_text().strip() if here and local.is_file() else None
+    return local.read_text().strip() if is_here(url) and local.is_file() else None
+
+
+def is_here(url: str) -> bool:
+    """Return whether a server is on this machine: no other is given the token of this machine's user."""
+    from urllib.parse import urlsplit  # noqa: PLC0415
+
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 async def _relay(url: str, token: str | None, maps: list[str], ca: str | None, patience: float) -> None:

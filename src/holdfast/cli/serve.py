@@ -315,16 +315,11 @@ def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:
     """Tell how to connect."""
-    from holdfast.model import LOCAL  # noqa: PLC0415
-
     scheme = "http" if options["tls_cert"] is None else "https"
     named = options["names"][0] if options["names"] else None
     address = options["host"] if options["host"] not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
     base = f"{scheme}://{named}" if named else f"{scheme}://{address}:{port}"
-    lines = [f"Serving at {base}{server.path}", ""]
-    if not options["no_auth"]:
-        link = server.sign_in.new_link(LOCAL)
-        lines.append(f"  in a browser      {base}/link/{link}   (works once, for an hour)")
+    lines = [f"Serving at {base}{server.path}", "", f"  in a browser      {_for_a_browser(server, options, base)}"]
     token, tokens = _options_to_find_tokens(options)
     lines += [
         f"  in an editor      holdfast connect {base}{server.path}{token}",
@@ -335,6 +330,17 @@ def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:
     sys.stderr.write("\n".join(lines) + "\n\n")
     sys.stderr.flush()
     logging.getLogger(__name__).info("Ready")
+
+
+def _for_a_browser(server: RemoteServer, options: Mapping[str, Any], base: str) -> str:
+    """Return what to open in a browser, or what is missing for that."""
+    from holdfast.model import LOCAL  # noqa: PLC0415
+
+    if not options["has_page"]:
+        return "add --web for a page"
+    if options["no_auth"]:
+        return f"{base}/"
+    return f"{base}/link/{server.sign_in.new_link(LOCAL)}   (works once, for an hour)"
 
 
 def _options_to_find_tokens(options: Mapping[str, Any]) -> tuple[str, str]:

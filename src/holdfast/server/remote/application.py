@@ -5,7 +5,7 @@ Rules, then code:
 - Before anything else: the `Host` and `Origin` are ours, somebody is known to ask, and asks not too often (H6).
 - ``/acp`` takes WebSockets (H1), POST, GET and DELETE (H2).
 - ``/healthz``, ``/readyz`` and ``/metrics`` tell how it is (H8).
-- ``/link/…`` signs in a browser, once.
+- ``/link/…`` signs in a browser, once; a POST to ``/link`` makes such a link for the user of this machine.
 - ``/holdfast/node`` is for the other nodes on a PostgreSQL store, if this is one.
 - ``/share/…`` goes to the application for shared sessions, if there is one: whoever has such a link need not sign in.
 - All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks,
@@ -20,8 +20,10 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast.errors import RequestError
-from holdfast.model import Position
+from holdfast.model import LOCAL, Position
 from holdfast.server.access import Access
 from holdfast.server.positions import SeenUpTo
 from holdfast.server.remote.acp_streams import read_incoming
@@ -34,7 +36,7 @@ from holdfast.server.remote.limits import Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
 from holdfast.server.remote.node_entrance import NodeEntrance
 from holdfast.server.remote.requests import Refusal, is_page_wanted, read_body, refuse, request_from, respond
-from holdfast.server.remote.sign_in import SignIn, cookie_name
+from holdfast.server.remote.sign_in import SignIn, cookie_name, how_to_get_a_link
 from holdfast.server.remote.workspaces import Workspaces
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
 from holdfast.transport.lines import Oversized
@@ -191,6 +193,8 @@ class RemoteServer:
         elif request.path == "/metrics" and request.method == "GET":
             text = self.metrics.text(self._gauges()).encode()
             await respond(send, 200, text, [("content-type", "text/plain; version=0.0.4")])
+        elif request.path == "/link" and request.method == "POST" and self._pages is not None:
+            await self._new_link(request, principal, send)
         elif self._pages is not None:
             scope["holdfast.principal"] = principal
             scope["holdfast.access"] = self._access_of(principal)
@@ -263,11 +267,20 @@ class RemoteServer:
         if self.audit is not None:
             self.audit.record("link", principal, used=principal is not None)
         if principal is None:
-            raise Refusal(403, "This link was used before, or is too old; ask for a new one with `holdfast link`")
+            raise Refusal(403, f"This link was used before, or is too old; {how_to_get_a_link(request)}")
         cookie = self.sign_in.cookie_for(principal, secure=request.secure, name=cookie_name(request))
         headers = [("set-cookie", cookie), ("location", "../"), ("cache-control", "no-store"),
                    ("referrer-policy", "no-referrer")]  # fmt: skip
         await respond(send, 303, b"", headers)
+
+    async def _new_link(self, request: RemoteRequest, principal: str, send: Send) -> None:
+        """Make a link for the user of this machine, who shows it with the token: a cookie alone makes no other."""
+        if principal != LOCAL or request.bearer is None:
+            raise Refusal(403, "Only the user who runs this server can make a link")
+        if self.audit is not None:
+            self.audit.record("link", principal, made=True)
+        body = msgspec.json.encode({"link": self.sign_in.new_link(principal)})
+        await respond(send, 200, body, [("content-type", "application/json"), ("cache-control", "no-store")])
 
     # Over a WebSocket, as H1 has it
 

@@ -105,14 +105,19 @@ def is_page_wanted(scope: Scope) -> bool:
 
 
 def _page(refusal: Refusal) -> str:
-    from html import escape  # noqa: PLC0415  (few are refused)
+    import re  # noqa: PLC0415  (few are refused)
+    from html import escape  # noqa: PLC0415
 
-    how = "Open the link that Holdfast shows in the terminal: it signs in this browser, once."
-    said = how if refusal.status == 401 else f"{refusal.message}."
+    how = (
+        "Open the link that Holdfast shows in the terminal: it signs in this browser, once."
+        " `holdfast link --help` says how to get another."
+    )
+    said = escape(how if refusal.status == 401 else f"{refusal.message}.")
+    said = re.sub("`([^`]*)`", r"<code>\1</code>", said)
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         '<meta name="color-scheme" content="light dark"><title>Holdfast</title><h1>Holdfast</h1>'
-        f"<p>{escape(said)}</p></html>\n"
+        f"<p>{said}</p></html>\n"
     )
 
 

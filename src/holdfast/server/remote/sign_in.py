@@ -88,6 +88,12 @@ def cookie_name(request: RemoteRequest) -> str:
     return f"{COOKIE}-{port}" if port.isdecimal() and port.isascii() else COOKIE
 
 
+def how_to_get_a_link(request: RemoteRequest) -> str:
+    """Return what to type for another link to the server that a request was made to."""
+    address = f"{'https' if request.secure else 'http'}://{request.headers.get('host', '')}"
+    return f"whoever runs the server gets a new one with `holdfast link {address}`"
+
+
 def _key_in(path: Path) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
