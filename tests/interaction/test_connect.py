@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +146,51 @@ async def test_a_server_that_is_not_there_is_told_of_as_soon_as_the_patience_end
     await asyncio.wait({running})
     assert isinstance(running.exception(), ConnectionRefused)
     await editor.transport.close(0.1)
+
+
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+LIST = b'{"jsonrpc":"2.0","id":"two","method":"session/list","params":{}}\n'
+
+
+async def piped(url: str, lines: bytes) -> tuple[int | None, list[Any], str]:
+    """Give `holdfast connect` lines and the end of its input at once; return its status, its answers, and stderr."""
+    command = [sys.executable, "-m", "holdfast", "connect", url]
+    pipe = asyncio.subprocess.PIPE
+    environment = {**os.environ, "HOLDFAST_TOKEN": "ada"}
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
+    async with asyncio.timeout(2 * PATIENCE):
+        said, complaints = await process.communicate(lines)
+    return process.returncode, [json.loads(line) for line in said.splitlines()], complaints.decode()
+
+
+@pytest.mark.requirement("P6")
+async def test_what_was_asked_before_the_end_of_the_input_is_answered() -> None:
+    async with served() as remote:
+        status, answers, _ = await piped(remote.url, INITIALIZE + b"nonsense\n" + LIST)
+    assert status == 0
+    assert {answer["id"] for answer in answers} == {1, None, "two"}
+    by_id = {answer["id"]: answer for answer in answers}
+    assert by_id[1]["result"]["protocolVersion"] == 1 and "sessions" in by_id["two"]["result"]
+    assert by_id[None]["error"]["code"] == -32700
+
+
+@pytest.mark.requirement("P6")
+async def test_where_there_is_no_server_what_was_asked_before_the_end_of_the_input_is_answered_too() -> None:
+    status, answers, complaints = await piped("http://127.0.0.1:1/acp", INITIALIZE)
+    assert status == 1 and "cannot be reached" in complaints
+    assert [answer["id"] for answer in answers] == [1] and "cannot be reached" in answers[0]["error"]["message"]
+
+
+async def test_a_turn_is_not_waited_for_when_the_input_has_ended(place: Path) -> None:
+    async with served(store=place) as remote, bridged(remote) as bridge:
+        await bridge.editor.initialize()
+        session = await bridge.editor.new()
+        turn = bridge.editor.begin_prompt(session, "/ask")
+        await bridge.editor.question()
+        await bridge.editor.transport.close(0.1)
+        async with asyncio.timeout(PATIENCE):
+            await bridge.running
+        turn.cancel()
 
 
 @pytest.mark.requirement("H10")

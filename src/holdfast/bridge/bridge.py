@@ -8,6 +8,8 @@ Rules, then code:
 - A request that was on its way is sent again. A prompt has a name by which the server knows it again; where the server
   was started anew, it is not run again but answered with an error: what was said is stored, and has been shown.
 - A question that the editor has been asked is not asked again: its answer goes to whoever asks for it now.
+- What the editor asked before the end of its input is answered, if the server does not take too long; turns go on
+  without it.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from holdfast.bridge.messages import (
     split_update,
     with_id,
 )
+from holdfast.bridge.open_requests import OpenAsk, OpenSession, PendingRequest
 from holdfast.errors import ConnectionLost, ConnectionRefused
 
 if TYPE_CHECKING:
@@ -61,53 +64,17 @@ RESUME_SECONDS = 60.0
 LAST_SECONDS = 1.0
 """So long an editor is told that there is no server, at whatever it asks, before we end."""
 
+END_SECONDS = 10.0
+"""So long a server may take for what was asked before the end of the input, to be reached and to answer."""
+
 ANSWER_SECONDS = 30.0
 """So long an answer of the editor's is kept, in case that the connection was cut under it."""
 
 BROKEN = "The server was started anew while it worked on this; what was said is stored and was shown"
 
+UNANSWERED = "The input ended before the server had answered this; a turn goes on over there"
+
 _OURS = "holdfast-bridge-"
-
-
-class _Session:
-    """A session that the editor has open."""
-
-    def __init__(self, params: dict[str, Any], position: str | None) -> None:
-        self.params = params
-        self.position = position
-        self.lines = 0  # how many lines of that position the editor has
-        self.known = 0  # how many of those that come now it has
-
-    def take(self, position: str | None) -> bool:
-        """Note an update; return whether the editor has it already."""
-        if position is None:
-            return False
-        if position != self.position:
-            self.position, self.lines, self.known = position, 0, 0
-        if self.known:
-            self.known -= 1
-            return True
-        self.lines += 1
-        return False
-
-
-class _Pending:
-    """A request of the editor's that is not answered."""
-
-    def __init__(self, line: bytes, method: str, params: dict[str, Any]) -> None:
-        self.line = line
-        self.method = method
-        self.params = params
-        self.sent = False
-
-
-class _Ask:
-    """A request of the server's that the editor was given."""
-
-    def __init__(self, key: bytes, server_id: Id) -> None:
-        self.key = key
-        self.server_id: Id | None = server_id
-        self.answer: Message | None = None
 
 
 class Bridge:
@@ -134,17 +101,19 @@ class Bridge:
         self._server: Transport | None = None  # what the editor's messages go to, once it is where it was
         self._current: Transport | None = None  # what the server's messages come from
         self._draining: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+        self._input_ended = False
+        self._ended = asyncio.Event()  # nothing is waited for any longer
         self._cut = asyncio.Event()
-        self._initialize: _Pending | None = None
+        self._initialize: PendingRequest | None = None
         self._initialize_id: Id | None = None
         self._version = 1
         self._process: str | None = None
-        self._pending: dict[Id, _Pending] = {}
-        self._sessions: dict[str, _Session] = {}
-        self._asks: dict[Id, _Ask] = {}
+        self._pending: dict[Id, PendingRequest] = {}
+        self._sessions: dict[str, OpenSession] = {}
+        self._asks: dict[Id, OpenAsk] = {}
         self._next_ask = 0
         self._waiting: deque[bytes] = deque()
+        self._unread = 0  # lines of the editor's that only the server can make sense of, and has not answered
         self._own: dict[str, asyncio.Future[Message]] = {}
         self._next_own = 0
         self._name = os.urandom(8).hex()
@@ -159,11 +128,14 @@ class Bridge:
             self._gone = f"The server does not let us in: {e}" if shut else str(e)
             for id_ in list(self._pending):
                 self._answer_for_the_server(id_, self._gone)
+            self._end_if_answered()
             await self._sleep(LAST_SECONDS)  # a client may ask again, as for another version of the protocol
             raise
         finally:
             if self._draining is not None:
                 self._draining.cancel()
+            for id_ in list(self._pending):
+                self._answer_for_the_server(id_, UNANSWERED)
             await self._editor.close(0.5)
 
     async def _relay(self) -> None:
@@ -181,6 +153,8 @@ class Bridge:
                 log.log(logging.INFO if why == told else logging.WARNING, "%s; trying again in %.1f s", e, pause)
                 left = give_up - self._loop.time() if self._process is None else pause
                 await self._sleep(min(pause, max(0, left)))
+                if self._ended.is_set() and self._pending:
+                    raise
                 pause = min(LONGEST_PAUSE, 2 * pause)
                 continue
             if await self._serve(server):
@@ -233,6 +207,7 @@ class Bridge:
         try:
             message = read_message(line)
         except msgspec.DecodeError:
+            self._unread += 1
             self._send(line)  # the server says what is wrong with it
             return
         if message.method is None and message.id is not None:
@@ -249,12 +224,12 @@ class Bridge:
         params = params_of(message)
         if method == "initialize":
             line = request(id_, method, {**params, "_meta": {**meta_of(params), "holdfast/positions": True}})
-            self._initialize, self._initialize_id = _Pending(line, method, params), id_
+            self._initialize, self._initialize_id = PendingRequest(line, method, params), id_
         elif method == "session/prompt":
             self._next_own += 1
             named = {**meta_of(params), "holdfast/request": f"{self._name}-{self._next_own}"}
             line = request(id_, method, {**params, "_meta": named})
-        self._pending[id_] = pending = _Pending(line, method, params)
+        self._pending[id_] = pending = PendingRequest(line, method, params)
         if self._server is not None:
             pending.sent = True
             self._server.send(line)
@@ -283,10 +258,18 @@ class Bridge:
                 self._server.send(pending.line)
         while self._waiting:
             self._server.send(self._waiting.popleft())
+        self._end_if_answered()
 
     def editor_ended(self) -> None:
-        """Note that the editor is gone."""
-        self._ended.set()
+        """Note that the editor asks nothing more: what it has asked is answered, and then we end."""
+        self._input_ended = True
+        self._loop.call_later(END_SECONDS, self._ended.set)
+        self._end_if_answered()
+
+    def _end_if_answered(self) -> None:
+        is_answered = all(pending.sent and pending.method == "session/prompt" for pending in self._pending.values())
+        if self._input_ended and is_answered and not self._unread and not self._waiting:
+            self._ended.set()
 
     # What the server sends
 
@@ -302,9 +285,12 @@ class Bridge:
             message = read_message(line)
         except msgspec.DecodeError:
             self._to_editor(line)
+            self._unread = max(0, self._unread - 1)  # a batch is answered by one
+            self._end_if_answered()
             return
         if message.method is None:
             self._take_answer(message, line)
+            self._end_if_answered()
         elif message.id is not None:
             self._ask_editor(message)
         elif message.method == "$/cancel_request":
@@ -319,11 +305,13 @@ class Bridge:
                 future.set_result(message)
             return
         pending = None if message.id is None else self._pending.pop(message.id, None)
+        if pending is None:
+            self._unread = max(0, self._unread - 1)
         if pending is not None and bytes(message.result):
             self._note(pending, result_of(message))
         self._to_editor(line)
 
-    def _note(self, pending: _Pending, result: dict[str, Any]) -> None:
+    def _note(self, pending: PendingRequest, result: dict[str, Any]) -> None:
         """Note what an answer says about what the editor has open."""
         meta = meta_of(result)
         session_id = result.get("sessionId") or pending.params.get("sessionId")
@@ -333,7 +321,7 @@ class Bridge:
         elif pending.method in OPENING and isinstance(session_id, str):
             before = self._sessions.get(session_id)
             position = meta.get(AT)
-            opened = self._sessions[session_id] = _Session(pending.params, position)
+            opened = self._sessions[session_id] = OpenSession(pending.params, position)
             if before is not None and before.position == position:
                 opened.lines = before.lines
         elif pending.method in CLOSING:
@@ -350,7 +338,7 @@ class Bridge:
                     self._loop.call_later(ANSWER_SECONDS, self._asks.pop, editor_id, None)
                 return
         self._next_ask += 1
-        self._asks[self._next_ask] = _Ask(key, message.id)
+        self._asks[self._next_ask] = OpenAsk(key, message.id)
         self._to_editor(with_id(message, self._next_ask))
 
     def _withdraw(self, server_id: object) -> None:
@@ -389,7 +377,7 @@ class Bridge:
             else:
                 pending.sent = False
 
-    async def _resume(self, server: Transport, session_id: str, session: _Session) -> None:
+    async def _resume(self, server: Transport, session_id: str, session: OpenSession) -> None:
         params = {**session.params, "sessionId": session_id}
         params.pop("replayFrom", None)
         if session.position is None:
