@@ -59,6 +59,18 @@ async def test_a_token_is_needed_everywhere_and_before_any_upgrade(tmp_path: Pat
         assert (await remote.ask("GET", path="/healthz", token=None)).status == 200
 
 
+async def test_who_brings_a_token_is_told_that_it_is_not_known_and_nothing_more(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.toml")
+    removed = tokens.add("ada")
+    tokens.remove("ada")
+    async with served(authenticator=tokens) as remote:
+        for sent in (removed, "hf_wrong"):
+            refused = await remote.ask("POST", body=INITIALIZE, token=sent)
+            assert refused.status == 401
+            assert refused.json() == {"error": "This token is not known here; was it removed?"}
+        assert "Send a token" in (await remote.ask("POST", body=INITIALIZE, token=None)).json()["error"]
+
+
 @pytest.mark.requirement("H6")
 @pytest.mark.parametrize("way", ["websocket", "asgi websocket", "http"])
 async def test_who_has_no_token_any_more_is_turned_out_and_nobody_else(way: str, tmp_path: Path) -> None:

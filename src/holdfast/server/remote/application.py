@@ -230,9 +230,9 @@ class RemoteServer:
             if principal is not None and browser and "origin" not in request.headers:
                 raise Refusal(403, "A browser says which page asks; this request does not")
         if principal is None:
-            refusal = Refusal(
-                401, "Send a token: Authorization: Bearer …", {"www-authenticate": 'Bearer realm="holdfast"'}
-            )
+            wanted = "Send a token: Authorization: Bearer …"
+            why = wanted if request.bearer is None else "This token is not known here; was it removed?"
+            refusal = Refusal(401, why, {"www-authenticate": 'Bearer realm="holdfast"'})
             self._note_refusal("token", request, refusal)
             raise refusal
         if not self.quotas.may_ask(principal):
