@@ -110,10 +110,12 @@ async def test_a_session_is_renamed_while_it_is_open_elsewhere(place: Path) -> N
         session = await engine.create(HERE)
         await run(engine, session, "say one")
         done = await asyncio.to_thread(sessions, "rename", session.id[5:12], "  A title of mine ")
-        assert (done.status, done.out, done.err) == (0, "", "")
+        assert (done.status, done.out, done.err) == (0, f"Renamed {session.id[5:15]} “A title of mine”.\n", "")
         await run(engine, session, "say two")
         (info,) = (await engine.list()).sessions
         assert info.title == "A title of mine"
+    done = await asyncio.to_thread(sessions, "rename", session.id, "")
+    assert done.out == f"{session.id[5:15]} has no title now.\n"
     done = await asyncio.to_thread(sessions, "rename", session.id, "", "--json")
     assert done.json["session"]["title"] is None
 
@@ -128,6 +130,21 @@ def test_sessions_are_put_away_and_taken_out_again(place: Path) -> None:
     assert [(it["sessionId"], it["archived"]) for it in done.json["sessions"]] == [(one, False)]
     assert sessions("archive", one, "nope").status == 1
     assert len(sessions("list", "--all", "--no-headings").out.splitlines()) == 2
+
+
+def test_the_last_one_that_was_put_away_is_taken_out_again(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, two = asyncio.run(a_store(place, (str(tmp_path), ("say 1",)), (str(tmp_path), ("say 2",))))
+    refused = sessions("archive", "last", "--undo")
+    assert refused.status == 1 and "there is no archived session of this directory" in refused.err
+    assert sessions("archive", "last").out == f"Archived {two[5:15]} “say 2”.\n"
+    assert sessions("archive", "last", "--undo").out == f"Took {two[5:15]} “say 2” out of the archive.\n"
+    assert len(sessions("list", "--all", "--no-headings").out.splitlines()) == 2
+    assert sessions("archive", "--undo", one).out == f"{one[5:15]} “say 1” was not archived.\n"
+    sessions("archive", one)
+    assert sessions("archive", one).out == f"{one[5:15]} “say 1” was archived already.\n"
 
 
 # delete

@@ -117,16 +117,23 @@ async def scope_of(store: SessionStore, agent: str | None) -> Scope:
     return Scope(LOCAL, agent)
 
 
-async def find_session(store: SessionStore, name: str) -> SessionInfo:
-    """Return the session that a name means: its id, the beginning of its id, or `last` for the newest here."""
+async def find_session(store: SessionStore, name: str, *, archived: bool = False) -> SessionInfo:
+    """Return the session that a name means: its id, the beginning of its id, or `last` for the newest here.
+
+    With `archived`, `last` is the newest of those that were put away.
+    """
     from holdfast.errors import UsageError  # noqa: PLC0415
     from holdfast.model import Scope  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     if name == "last":
-        newest = (await store.list(Scope(), cwd=await here(store), archived="exclude", cursor=None, limit=1)).sessions
+        among = "only" if archived else "exclude"
+        newest = (await store.list(Scope(), cwd=await here(store), archived=among, cursor=None, limit=1)).sessions
         if not newest:
-            raise UsageError("there is no session of this directory; `holdfast sessions list --all` shows the others")
+            kind, flag = ("archived session", " --archived") if archived else ("session", "")
+            raise UsageError(
+                f"there is no {kind} of this directory; `holdfast sessions list --all{flag}` shows the others"
+            )
         return newest[0]
     found = await store.find(name, limit=6)
     if not name.startswith("sess_"):
@@ -142,9 +149,9 @@ async def find_session(store: SessionStore, name: str) -> SessionInfo:
     return found[0]
 
 
-async def find_sessions(store: SessionStore, names: tuple[str, ...]) -> list[SessionInfo]:
-    """Return the sessions that names mean, each once."""
-    found = {info.id: info for name in names for info in [await find_session(store, name)]}
+async def find_sessions(store: SessionStore, names: tuple[str, ...], *, archived: bool = False) -> list[SessionInfo]:
+    """Return the sessions that names mean, each once; see `find_session`."""
+    found = {info.id: info for name in names for info in [await find_session(store, name, archived=archived)]}
     return list(found.values())
 
 

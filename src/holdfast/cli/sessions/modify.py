@@ -164,8 +164,13 @@ async def rename(store: SessionStore, *, session: str, title: str, as_json: bool
 
     info = await find_session(store, session)
     await store.edit(info.id, title=title.strip() or None)
+    changed = (await store.get(info.id)).info
     if as_json:
-        output.say(output.json_text({"session": session_summary((await store.get(info.id)).info)}))
+        output.say(output.json_text({"session": session_summary(changed)}))
+    elif changed.title is None:
+        output.say(f"{short_id(info.id)} has no title now.")
+    else:
+        output.say(f"Renamed {_named(changed)}.")
 
 
 @click.command("archive")
@@ -175,16 +180,33 @@ async def rename(store: SessionStore, *, session: str, title: str, as_json: bool
 async def archive(store: SessionStore, *, sessions: tuple[str, ...], undo: bool, as_json: bool) -> None:
     """Put SESSIONS away: they stay, and lists do not show them. `list --archived` does.
 
-    With --json: {"sessions": […]}.
+    With --undo `last` is the newest of those that were put away. With --json: {"sessions": […]}.
     """
     from holdfast.export.document import session_summary  # noqa: PLC0415
 
-    found = await find_sessions(store, sessions)
+    found = await find_sessions(store, sessions, archived=undo)
     for info in found:
-        await store.edit(info.id, archived=not undo)
+        if info.archived is undo:
+            await store.edit(info.id, archived=not undo)
+        if not as_json:
+            output.say(_put_away(info, undo=undo))
     if as_json:
         changed = [session_summary((await store.get(info.id)).info) for info in found]
         output.say(output.json_text({"sessions": changed}))
+
+
+def _put_away(before: SessionInfo, *, undo: bool) -> str:
+    if before.archived is not undo:
+        return f"{_named(before)} was {'not archived' if undo else 'archived already'}."
+    return f"Took {_named(before)} out of the archive." if undo else f"Archived {_named(before)}."
+
+
+def _named(info: SessionInfo) -> str:
+    """Return how a line names a session."""
+    from holdfast.view.safe_text import safe_line  # noqa: PLC0415
+
+    title = safe_line(info.title or "")
+    return f"{short_id(info.id)} “{title[:80]}{'…' if len(title) > 80 else ''}”" if title else short_id(info.id)
 
 
 @click.command("delete")
