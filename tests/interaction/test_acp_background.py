@@ -416,3 +416,36 @@ async def test_a_client_of_another_process_sees_it_go_on_and_can_stop_it(box: Pa
         assert await other.ask("terminal/cancel", named) == {}
         for watching in (client, other):
             await watching.until(lambda watching=watching: states(watching)[-1] == ("idle", []))
+
+
+async def test_a_client_lists_what_goes_on_by_its_title_and_stops_it(box: Path) -> None:
+    agent = agent_with_a_server(box)
+
+    @agent.command("watch", "Watch something")
+    async def watch(turn: Turn) -> None:
+        async with turn.tool("Watch the build") as call:
+            call.go_on(asyncio.sleep(600))
+
+    async with holdfast.connect(agent, protocol=2) as connection:
+        session = await connection.new_session("/")
+        assert session.background == {}
+        await session.prompt("/start")
+        await session.prompt("/watch")
+        (server, at_server), (watching, at_watching) = session.background.items()
+        assert (at_server["type"], at_server["title"]) == ("terminal", "Start the server")
+        assert sys.executable in at_server["command"]
+        assert at_watching == {"type": "tool_call", "title": "Watch the build"}
+        updates = session.updates()
+        for work in (watching, server):
+            await session.stop_background(work)
+            async with asyncio.timeout(60):
+                while work in session.background:
+                    await anext(updates)
+        stopped = session.history.get("tool_call_update", watching)
+        assert stopped is not None and stopped.members["status"] == "cancelled"
+        with pytest.raises(UsageError, match="goes on in this session; there is: nothing"):
+            await session.stop_background(server)
+    async with holdfast.connect(agent, protocol=1) as connection:
+        session = await connection.new_session("/")
+        await session.prompt("/watch")
+        assert session.background == {}  # version 1 does not tell

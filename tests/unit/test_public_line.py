@@ -66,6 +66,7 @@ MEMBERS = {
         *(
             "additional",
             "ask_text",
+            "background",
             "cancel",
             "close",
             "closed",
@@ -86,6 +87,7 @@ MEMBERS = {
             "set_mode",
             "set_model",
             "set_option",
+            "stop_background",
             "title",
             "updates",
             "usage",

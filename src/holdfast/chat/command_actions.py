@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.chat.background_jobs import list_jobs, stop_job
 from holdfast.chat.commands import help_text, option_values
 from holdfast.chat.login import log_in
 from holdfast.chat.screen import ListQuestion
@@ -58,10 +59,21 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
         case "login":
             await log_in(chat, "How do you want to log in?", argument)
         case "details":
-            calls = [replace(block, whole=True) for block in chat.last_turn if isinstance(block, Call)]
-            chat.screen.show(*(calls or [Note("No tool was used in the last turn.")]))
+            _show_details(chat)
+        case "jobs":
+            list_jobs(chat, session)
+        case "stop":
+            await stop_job(chat, session, argument)
         case _:
             chat.screen.leave()
+
+
+def _show_details(chat: Conversation) -> None:
+    """Show the calls of the last turn and what goes on now, each once, as it is now."""
+    calls = [block for block in (*chat.last_turn, *chat.view.going_on()) if isinstance(block, Call)]
+    latest = {call.key or f"{number} in this list": call for number, call in enumerate(calls)}
+    whole = [replace(call, whole=True) for call in latest.values()]
+    chat.screen.show(*(whole or [Note("No tool was used in the last turn.")]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,9 @@ COMMANDS = {
         Command("edit", "Say otherwise what you said before: choose it, or 1 for the last", "[NUMBER]"),
         Command("undo", "Go back to what was before the last edit"),
         Command("login", "Log in to the agent: choose how, or name it", "[WAY]"),
-        Command("details", "Show the tool calls of the last turn whole"),
+        Command("details", "Show the tool calls of the last turn whole, and what goes on in the background"),
+        Command("jobs", "List what goes on in the background, beside the turns"),
+        Command("stop", "Stop something of that: choose it, or name it by its number", "[NUMBER]"),
         Command("quit", "Leave"),
     )
 }

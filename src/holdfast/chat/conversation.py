@@ -259,10 +259,11 @@ class Conversation:
         self._updates = session.updates()  # from here on: nothing is missed, and nothing shown twice
         self.view = LiveView()
         self.last_turn.clear()
+        before = max(len(session.history) - SHOWN_ENTRIES, 0)
+        entries = islice(session.history, before, None)
+        past = list(self.view.replay(entries, running=session.running, background=session.background))
         if shown:
             return
-        before = max(len(session.history) - SHOWN_ENTRIES, 0)
-        past = list(self.view.replay(islice(session.history, before, None), running=session.running))
         self._worth_resuming = bool(past)
         if restored and session.title:
             self.screen.show(Note(session.title, tone="end"))

@@ -19,6 +19,8 @@ def status_line(session: ClientSession | None, cwd: str) -> str:
     for names, current in ((session.modes, session.mode), (session.models, session.model)):
         if current:
             parts.append(names.get(current) or current)
+    if jobs := len(session.background):
+        parts.append(f"{jobs} in the background: /jobs")
     return " · ".join((*parts, *usage_parts(session.usage)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 from holdfast.client.history import SessionHistory
@@ -59,6 +59,8 @@ class OpenSession:
         self.lifting = lifting
         self.link = link
         self.state: str = "idle"
+        self.background: tuple[Update, ...] = ()
+        """What goes on beside the turns, as the agent's last `state_update` has it."""
         self.error: Exception | None = None
         """Why it is closed, where nobody closed it."""
         self._watchers: list[ref[UpdateQueue]] = []
@@ -74,7 +76,7 @@ class OpenSession:
         for event in events:
             self.history.apply(event)
             if event.kind == "state_update":
-                self.state = event.update().get("state") or "idle"
+                self._state_changed(event.update())
             if tracker is None and not self._watchers:
                 continue
             update = SessionUpdate(event.kind, event.key, event.body, event.plain_text)
@@ -82,6 +84,12 @@ class OpenSession:
                 self._tell_watchers(update)
             if tracker is not None:
                 tracker.take(update)
+
+    def _state_changed(self, update: Update) -> None:
+        self.state = update.get("state") or "idle"
+        listed: Any = update.get("background")
+        items = cast("list[object]", listed) if isinstance(listed, list) else []
+        self.background = tuple(cast("Update", item) for item in items if isinstance(item, dict))
 
     def inherit(self, parent: OpenSession, up_to: str | None = None) -> None:
         """Begin with the history, title and usage of the session this one is a fork of, unless the agent told them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.client.background import background_work, stop_request
 from holdfast.client.turn import ClientTurn
 from holdfast.client.updates import UpdateQueue, UpdateStream
 from holdfast.errors import UsageError
@@ -103,6 +104,24 @@ class ClientSession:
         elif self.running:
             opened.link.peer.notify("session/cancel", {"sessionId": self.id})
 
+    async def stop_background(self, work_id: str) -> None:
+        """Ask the agent to stop something that goes on beside the turns; the turn that runs is left alone.
+
+        It has ended when it is no longer in `background`.
+
+        Args:
+            work_id: the id of one of `background`.
+
+        Raises:
+            UsageError: nothing of that id goes on.
+            RemoteError: the agent refuses.
+
+        """
+        opened = self._opened
+        opened.check_open()
+        method, params = stop_request(self.background, work_id)
+        await opened.link.request(method, {"sessionId": self.id, **params})
+
     def updates(self) -> UpdateStream:
         """Follow the session from now on, in turns and outside of them.
 
@@ -132,6 +151,14 @@ class ClientSession:
     def usage(self) -> dict[str, Any] | None:
         """How much of the context is used: `used`, `size`, perhaps `cost`."""
         return self.history.state.get("usage_update")
+
+    @property
+    def background(self) -> dict[str, dict[str, Any]]:
+        """By id, what goes on beside the turns: `type` (``terminal`` or ``tool_call``), `title`, perhaps `command`.
+
+        Only version 2 of the protocol tells of it.
+        """
+        return background_work(self._opened.background, self.history)
 
     @property
     def commands(self) -> dict[str, dict[str, Any]]:

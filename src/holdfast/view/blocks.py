@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Call:
     """Whether all of it is to be shown, to its last line."""
     exit_status: str = ""
     """How the command that it ran has failed; empty where none did."""
+    key: str = field(default="", compare=False)
+    """Its id; empty where it has none."""
 
 
 @dataclass(frozen=True, slots=True)

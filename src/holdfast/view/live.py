@@ -2,7 +2,7 @@
 
 A block that is finished is yielded once, to be printed; `live` yields what may still change. Text is finished part by
 part, a tool call when it has ended, a plan when the turn has. What an agent says while one of its tools still runs does
-not wait for the tool. Pure: no terminal, no clock, no session.
+not wait for the tool. What goes on beside the turns is live until it ends. Pure: no terminal, no clock, no session.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from holdfast.errors import reason_in
 from holdfast.model import FINAL_STATUSES, History, event_from, is_object
 from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
+from holdfast.view.earlier_calls import EarlierCalls, has_exited, terminals_in, unfinished
 from holdfast.view.entries import note_text, view_entry
 from holdfast.view.markdown_stream import MarkdownStream
-from holdfast.view.tool_calls import call_block, call_in_question, parts_of
+from holdfast.view.tool_calls import call_block, call_in_question, parts_of, terminal_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from holdfast.model import Entry, Event, Update
     from holdfast.view.entries import Part
 
 _MESSAGES = frozenset({"user_message", "agent_message", "agent_thought", "session_message"})
+_TERMINAL = "terminal_update"
 _FOLDED = frozenset(
     {"tool_call_update", "tool_call_content_chunk", "terminal_update", "terminal_output_chunk", "plan_update"}
     | {"plan_removed", "compaction_update", "compaction_summary_chunk", "subagent_update"}
@@ -50,14 +52,31 @@ class LiveView:
         self._told_end = False
         self._forgotten: str | None = None  # what was said of an agent that had forgotten what was before
         self._echoes: deque[str] = deque(maxlen=16)
+        self._earlier = EarlierCalls()
+        self._background: dict[str, str] = {}  # ids of what goes on beside the turns, and the entity of each
+        self._shown_in: dict[str, str] = {}  # by terminal, the tool call that shows it
+        self._entries = History()
         self._begin_turn()
 
     def _begin_turn(self) -> None:
+        before = self._entries
         self._entries = History()  # tool calls, terminals and plans
         self._open: dict[str, None] = {}  # tool calls that were not given yet
         self._given: dict[str, Call] = {}  # those that were, as they were
+        self._again: dict[str, None] = {}  # those that were given twice…
+        self._late: dict[str, None] = {}  # …and those that have more to show nevertheless
         self._asked: dict[str, tuple[Part, ...]] = {}  # what was shown of them when the user was asked
         self._said.clear()
+        for entry in before:
+            if entry.entity == "tool_call_update":
+                self._earlier.note(entry)
+        for entry in unfinished(before):
+            self._take_whole(entry)
+        self._shown_in = {key: call for key, call in self._shown_in.items() if self._entries.get(_TERMINAL, key)}
+
+    def _take_whole(self, entry: Entry) -> None:
+        for update in entry.updates():
+            self._entries.apply(event_from(update))
 
     def prompted(self, text: str) -> Prompt:
         """Return the block of a prompt that the user typed here. An agent that repeats it is not shown again."""
@@ -84,17 +103,14 @@ class LiveView:
         if kind.removesuffix("_chunk") in _MESSAGES:
             yield from self._message(event, update)
         elif kind in _FOLDED:
-            self._entries.apply(event)
+            self._fold(event, update)
             yield from self._changed(kind, event.key)
         elif kind == "notice":
             yield from self._pause()
             if update.get("title") != self._forgotten:  # a notice says what the entry before it has said
                 yield _notice(update)
-        elif kind == "state_update" and update.get("state") == "idle":
-            yield from self.finish()
-            if not self._told_end:
-                yield from _ended(update.get("stopReason"), _error_text(update.get("error")))
-            self._told_end = False
+        elif kind == "state_update":
+            yield from self._state_changed(update)
         elif kind in (DAMAGED, HAND_OVER):
             yield from self._pause()
             yield Note(note_text(update), str(update.get("reason") or ""), "warning" if kind == DAMAGED else "end")
@@ -103,35 +119,58 @@ class LiveView:
             self._forgotten = note_text(update)
             yield Note(self._forgotten, "", "warning")
         elif kind == TURN_END:  # the same as idle, as it is stored
-            yield from self.finish()
+            yield from self._end_turn()
             yield from _ended(update.get("reason"), update.get("error"))
             self._told_end = True
 
-    def replay(self, entries: Iterable[Entry], *, running: bool = False) -> Iterator[Block]:
+    def replay(
+        self,
+        entries: Iterable[Entry],
+        *,
+        running: bool = False,
+        background: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Iterator[Block]:
         """Yield a whole conversation; where its last turn is `running`, without the tool calls that go on.
 
-        One that has not ended is known by its title later, too: it may end after all.
+        So it is with those that are in the `background`, as `ClientSession` has it. One that has not ended is known by
+        its title later, too: it may end after all.
         """
-        for entry in entries:
+        past = list(entries)
+        self._background = {
+            key: _TERMINAL if work["type"] == "terminal" else "tool_call_update"
+            for key, work in (background or {}).items()
+        }
+        terminals = {entry.key: entry for entry in past if entry.entity == _TERMINAL}
+        for entry in past:
+            if entry.entity == _TERMINAL:
+                continue  # shown with its call, which comes before or after
+            if entry.entity == "tool_call_update":
+                for terminal in (terminals.pop(key, None) for key in terminals_in(entry.content())):
+                    if terminal is not None:
+                        self._take_whole(terminal)
             for update in entry.updates():
                 yield from self.feed(event_from(update))
-            if entry.entity != "terminal_update":  # the call it belongs to comes before or after
-                yield from self._pause()
-                yield from self._plans()
-        if running:
             yield from self._pause()
-        else:
-            unfinished = [self._entries.get("tool_call_update", key) for key in self._open]
-            yield from self.finish()
-            for update in (update for entry in unfinished if entry is not None for update in entry.updates()):
-                self._entries.apply(event_from(update))
+            yield from self._plans()
+        for terminal in terminals.values():
+            self._take_whole(terminal)
+        yield from self._pause() if running else self._end_turn()
         self._told_end = False
 
     def finish(self) -> Iterator[Block]:
-        """Yield all that is left: the turn has ended, or nothing more will come."""
+        """Yield all that is left: nothing more will come."""
+        self._background = {}
+        yield from self._end_turn()
+
+    def _end_turn(self) -> Iterator[Block]:
+        """Yield what is left of a turn, but for what goes on beside it."""
         yield from self._pause()
+        beside = self._beside()
         for key in list(self._open):
-            yield self._finished(key)
+            if key not in beside:
+                yield self._finished(key)
+        for key in self._late:
+            yield call_block(self._entries, key)
         yield from self._plans()
         self._begin_turn()
 
@@ -140,13 +179,25 @@ class LiveView:
         rest = None if self._speaker[0] == "user_message" else self._stream.rest(limit)
         if rest is not None:
             yield AgentText(rest, self._first, thought=self._speaker[0] == "agent_thought")
-        for key in self._open:
-            yield call_block(self._entries, key, live=True)
+        yield from self._running(live=True)
         for entry in self._entries:
             if entry.entity == "plan_update":
                 yield Plan(view_entry(entry).parts)
             elif entry.entity == "compaction_update" and self._status(entry.key, entry.entity) not in FINAL_STATUSES:
                 yield Note("The agent sums up what was said so far…")
+
+    def going_on(self) -> Iterator[Call]:
+        """Yield what goes on, in the turn or beside it, with all that it has shown so far."""
+        yield from self._running(live=False)
+
+    def _running(self, *, live: bool) -> Iterator[Call]:
+        beside = self._beside()
+        for key in dict.fromkeys((*self._open, *self._late, *beside)):
+            if beside.get(key) == key and self._entries.get("tool_call_update", key) is None:
+                yield terminal_block(self._entries, key, live=live)
+            else:
+                call = call_block(self._entries, key, live=live)
+                yield replace(call, status="in_progress") if key in beside else call
 
     # Text
 
@@ -212,11 +263,22 @@ class LiveView:
             del self._said[kind, key]
         yield from self._items(kind, key, items)
 
-    # Tool calls and plans
+    # Tool calls, what goes on beside the turns, and plans
+
+    def _fold(self, event: Event, update: Update) -> None:
+        if event.kind in ("tool_call_update", "tool_call_content_chunk"):
+            known = self._entries.get("tool_call_update", event.key) is not None
+            if not known and (beginning := self._earlier.beginning(event.key, update)) is not None:
+                self._entries.apply(beginning)
+            for terminal in terminals_in(update.get("content")):
+                self._shown_in[terminal] = event.key
+        self._entries.apply(event)
 
     def _changed(self, kind: str, key: str) -> Iterator[Block]:
         if kind in ("tool_call_update", "tool_call_content_chunk"):
             yield from self._call_changed(key)
+        elif kind == _TERMINAL:
+            yield from self._terminal_changed(key)
         elif kind == "plan_update" and self._carried_out(key):
             yield from self._pause()
             yield from self._plans()
@@ -230,17 +292,75 @@ class LiveView:
 
     def _call_changed(self, key: str) -> Iterator[Block]:
         if key in self._given:
-            again = call_block(self._entries, key)
-            if again != self._given[key]:  # it has more to show after its end
+            yield from self._more_after_end(key)
+        elif key in self._earlier:
+            yield from self._earlier_changed(key)
+        else:
+            if key not in self._open:
                 yield from self._pause()
-                self._given[key] = again
-                yield again
+                self._open[key] = None
+            if self._status(key) in FINAL_STATUSES and not self._speaker[0]:
+                yield self._finished(key)
+
+    def _more_after_end(self, key: str) -> Iterator[Block]:
+        """Give a call again that has more to show after its end; if that goes on, with the end of the turn.
+
+        In version 1 a command that goes on beside the turns says all that it has printed again with each line.
+        """
+        if key in self._late or call_block(self._entries, key) == self._given[key]:
             return
-        if key not in self._open:
-            yield from self._pause()
-            self._open[key] = None
-        if self._status(key) in FINAL_STATUSES and not self._speaker[0]:
-            yield self._finished(key)
+        if key in self._again:
+            self._late[key] = None
+        else:
+            yield from self._give_again(key)
+
+    def _earlier_changed(self, key: str) -> Iterator[Block]:
+        """Give a call of an earlier turn when it ends; until then it is live."""
+        if self._status(key) in FINAL_STATUSES and not self._earlier.had_ended(key):
+            yield from self._give_again(key)
+        elif key not in self._beside():
+            self._late[key] = None
+
+    def _terminal_changed(self, key: str) -> Iterator[Block]:
+        """Give a call again whose command has ended after the call itself."""
+        call = self._shown_in.get(key)
+        if call is None or call in self._open or not has_exited(self._entries.get(_TERMINAL, key)):
+            return
+        self._background.pop(key, None)
+        if call in self._earlier or self._given.get(call) != call_block(self._entries, call):
+            yield from self._give_again(call)
+
+    def _give_again(self, key: str) -> Iterator[Block]:
+        yield from self._pause()
+        self._late.pop(key, None)
+        self._again[key] = None
+        if (entry := self._entries.get("tool_call_update", key)) is not None and key in self._earlier:
+            self._earlier.note(entry)
+        call = self._given[key] = call_block(self._entries, key)
+        yield call
+
+    def _state_changed(self, update: Update) -> Iterator[Block]:
+        before = self._beside()
+        self._background = _listed(update.get("background"))
+        now = self._beside()
+        for key in before:  # the agent tells how it ended before it says that it has
+            if key not in now and key in self._earlier and self._status(key) not in (*FINAL_STATUSES, ""):
+                yield from self._give_again(key)
+        if update.get("state") == "idle":
+            yield from self._end_turn()
+            if not self._told_end:
+                yield from _ended(update.get("stopReason"), _error_text(update.get("error")))
+            self._told_end = False
+
+    def _beside(self) -> dict[str, str]:
+        """Return the tool calls that stand for what goes on beside the turns; a terminal without one is itself."""
+        shown = ((self._shown_in.get(key, key), key) for key in self._background)
+        return {call: key for call, key in shown if not self._has_ended(key)}
+
+    def _has_ended(self, key: str) -> bool:
+        entity = self._background[key]
+        entry = self._entries.get(entity, key)
+        return has_exited(entry) if entity == _TERMINAL else self._status(key) in FINAL_STATUSES
 
     def _finished(self, key: str) -> Call:
         del self._open[key]
@@ -262,6 +382,20 @@ class LiveView:
             if entry.entity == "plan_update" and (parts := view_entry(entry).parts):
                 yield Plan(parts)
                 self._entries.apply(event_from({"sessionUpdate": "plan_removed", "planId": entry.key}))
+
+
+def _listed(background: Any) -> dict[str, str]:
+    """Return the ids of what goes on beside the turns, and the entity of each."""
+    found: dict[str, str] = {}
+    for item in cast("list[Any]", background) if isinstance(background, list) else ():
+        match item:
+            case {"type": "terminal", "terminalId": str(key)}:
+                found[key] = _TERMINAL
+            case {"type": "tool_call", "toolCallId": str(key)}:
+                found[key] = "tool_call_update"
+            case _:
+                pass
+    return found
 
 
 def _notice(update: Update) -> Note:

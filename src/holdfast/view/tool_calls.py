@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from holdfast.model import Entry, Terminal, is_object
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 LIVE_BYTES = 2_000
 """How much of the output is looked at while the tool runs."""
+_FENCE = re.compile(r"(`{3,})[\w+-]*\n")
 
 
 def call_block(history: History, key: str, *, live: bool = False) -> Call:
@@ -25,7 +27,17 @@ def call_block(history: History, key: str, *, live: bool = False) -> Call:
     title, name, kind, status = [value if isinstance(value, str) else "" for value in values]
     parts = _end(history, entry) if live else _all(history, entry)
     locations, failure = tuple(locations_of(entry)), "" if live else failed_command(history, entry)
-    return Call(title or name or key, kind, status or "pending", locations, tuple(parts), exit_status=failure)
+    status = status or "pending"
+    return Call(title or name or key, kind, status, locations, tuple(parts), exit_status=failure, key=key)
+
+
+def terminal_block(history: History, key: str, *, live: bool = False) -> Call:
+    """Return what there is to show of a terminal that runs and that no known tool call shows."""
+    entry = history.get("terminal_update", key)
+    command = "" if entry is None else entry.members.get("command")
+    title = command if isinstance(command, str) and command else key
+    parts = tuple(_printed(entry, live=live)) if isinstance(entry, Terminal) else ()
+    return Call(title, "execute", "in_progress", parts=parts, key=key)
 
 
 def failed_command(history: History, entry: Entry) -> str:
@@ -79,8 +91,8 @@ def _all(history: History, entry: Entry) -> Iterator[Part]:
     for item in content:
         if (terminal := _terminal(history, item)) is None:
             yield from _parts_of_item(item)
-        elif text := terminal_text(terminal.output()).strip("\n"):
-            yield Part("code", text)
+        else:
+            yield from _printed(terminal, live=False)
     if not content and (output := entry.members.get("rawOutput")) is not None:
         bare = Entry("tool_call_update", "", whole=True)
         bare.members["rawOutput"] = output
@@ -95,14 +107,28 @@ def _end(history: History, entry: Entry) -> Iterator[Part]:
     last = content[-1]
     terminal = _terminal(history, last)
     if terminal is not None:
-        if text := terminal_text(terminal.last_output(LIVE_BYTES)).strip("\n"):
-            yield Part("code", text)
+        yield from _printed(terminal, live=True)
     else:
         match last:
             case {"content": {"text": str(text)}}:
-                yield Part("code", text[-LIVE_BYTES:].strip("\n"))
+                yield Part("code", _end_of_text(text))
             case _:
                 pass
+
+
+def _end_of_text(text: str) -> str:
+    """Return the end of the text that a tool gave, without the fence that many agents put around it."""
+    end = text[-LIVE_BYTES:].strip("\n")
+    fence = _FENCE.match(text)
+    if fence is None or not end.endswith(fence[1]):
+        return end
+    begin = fence.end() if len(text) <= LIVE_BYTES else 0
+    return text[-LIVE_BYTES:][begin:].strip("\n").removesuffix(fence[1]).strip("\n")
+
+
+def _printed(terminal: Terminal, *, live: bool) -> Iterator[Part]:
+    if text := terminal_text(terminal.last_output(LIVE_BYTES) if live else terminal.output()).strip("\n"):
+        yield Part("code", text)
 
 
 def _terminal(history: History, item: Any) -> Terminal | None:

@@ -262,3 +262,128 @@ def test_damage_and_a_hand_over_are_seen_where_they_are() -> None:
     assert note == Note("Damaged: 2 lines of the history cannot be read", "The checksum is wrong", "warning")
     (note,) = see(view, "_holdfast/hand_over", **{"from": "weather", "to": "code"})
     assert note == Note("The session was handed over from weather to code", tone="end")
+
+
+def state(view: LiveView, name: str, *items: tuple[str, str]) -> list[Block]:
+    ids = {"terminal": "terminalId", "tool_call": "toolCallId"}
+    background = [{"type": kind, ids[kind]: key} for kind, key in items]
+    more = {"stopReason": "end_turn"} if name == "idle" else {}
+    return see(view, "state_update", state=name, background=background, **more)
+
+
+def calls(blocks: Iterable[Block]) -> list[tuple[str, str, list[str]]]:
+    found = [block for block in blocks if isinstance(block, Call)]
+    return [(call.title, call.status, [part.text for part in call.parts]) for call in found]
+
+
+def output(view: LiveView, text: bytes, terminal: str = "t") -> list[Block]:
+    return see(view, "terminal_output_chunk", terminalId=terminal, data=b64encode(text).decode())
+
+
+@pytest.mark.requirement("C13")
+@pytest.mark.parametrize("reported", [True, False])
+def test_a_call_that_ends_in_a_later_turn_has_the_title_it_began_with(reported: bool) -> None:
+    view = LiveView()
+    items = [("tool_call", "c")] if reported else []
+    call(view, title="Grow", status="in_progress")
+    state(view, "running", *items)
+    at_the_end = calls(state(view, "idle", *items))
+    assert at_the_end == ([] if reported else [("Grow", "in_progress", [])])  # what goes on is live instead
+    assert calls(view.live()) == ([("Grow", "in_progress", [])] if reported else [])
+    say(view, "Something else.", "n")
+    state(view, "idle", *items)
+    content(view, "grown")
+    assert calls(call(view, status="completed")) == [("Grow", "completed", ["grown"])]
+    assert state(view, "idle") == [] and calls(view.live()) == []
+
+
+@pytest.mark.requirement("C13")
+def test_a_command_that_outlives_its_call_is_live_until_it_ends_and_shown_whole_then() -> None:
+    view = LiveView()
+    call(view, title="Serve", status="in_progress")
+    see(view, "terminal_update", terminalId="t", command="npm run dev")
+    see(view, "tool_call_content_chunk", toolCallId="c", content={"type": "terminal", "terminalId": "t"})
+    state(view, "running", ("terminal", "t"))
+    assert calls(call(view, status="completed")) == [("Serve", "completed", [])]
+    assert calls(state(view, "idle", ("terminal", "t"))) == []
+    for text in (b"one\n", b"two\n"):
+        assert output(view, text) == []
+    assert calls(view.live()) == calls(view.going_on()) == [("Serve", "in_progress", ["one\ntwo"])]
+    (ended,) = see(view, "terminal_update", terminalId="t", exitStatus={"exitCode": 3})
+    assert calls([ended]) == [("Serve", "completed", ["one\ntwo"])]
+    assert isinstance(ended, Call) and ended.exit_status == "exit status 3"
+    assert state(view, "idle") == [] and calls(view.live()) == []
+
+
+@pytest.mark.requirement("C13")
+def test_what_a_call_prints_after_its_end_again_and_again_is_live_and_given_with_the_next_turn() -> None:
+    view = LiveView()
+
+    def prints(*lines: str) -> list[Block]:
+        text = "\n".join(("```", *lines, "```"))
+        return call(view, content=[{"type": "content", "content": {"type": "text", "text": text}}])
+
+    call(view, title="Serve", status="completed")
+    end(view)
+    assert prints("one") == prints("one", "two") == []
+    assert calls(view.live()) == [("Serve", "completed", ["one\ntwo"])]  # and no fence
+    ((title, status, (text,)),) = calls(end(view))
+    assert (title, status, text.split()) == ("Serve", "completed", ["one", "two"])
+    assert calls(view.live()) == [] == end(view)
+    call(view, "d", title="Run", status="completed")
+    one, two, three = (calls(content(view, text, "d")) for text in ("a", "b", "c"))
+    assert (len(one), two, three) == (1, [], [])
+    assert calls(end(view)) == [("Run", "completed", ["a", "b", "c"])]
+
+
+def test_a_call_of_the_same_id_in_a_later_turn_is_another_one() -> None:
+    view = LiveView()
+    call(view, "1", title="Look", kind="read", status="completed")
+    end(view)
+    assert calls(call(view, "1", title="Write", status="in_progress")) == []
+    assert calls(view.live()) == [("Write", "in_progress", [])]
+    assert calls(call(view, "1", status="completed")) == [("Write", "completed", [])]
+
+
+def test_of_a_past_a_command_is_shown_with_what_it_printed_and_how_it_ended() -> None:
+    history = History()
+    shown = [{"type": "terminal", "terminalId": "t"}]
+    printed = {"data": b64encode(b"ran\n").decode()}
+    for update in (
+        {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "c",
+            "title": "Run",
+            "status": "completed",
+            "content": shown,
+        },
+        {"sessionUpdate": "terminal_update", "terminalId": "t", "output": printed, "exitStatus": {"exitCode": 3}},
+    ):
+        history.apply(event_from(update))
+    (block,) = LiveView().replay(history)
+    assert isinstance(block, Call) and block.exit_status == "exit status 3"
+    assert calls([block]) == [("Run", "completed", ["ran"])]
+
+
+@pytest.mark.requirement("C13")
+def test_what_goes_on_in_the_background_of_a_session_that_is_restored_is_live() -> None:
+    history = History()
+    shown = [{"type": "terminal", "terminalId": "t"}]
+    for update in (
+        {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "c",
+            "title": "Serve",
+            "status": "completed",
+            "content": shown,
+        },
+        {"sessionUpdate": "terminal_update", "terminalId": "t", "output": {"data": b64encode(b"up\n").decode()}},
+    ):
+        history.apply(event_from(update))
+    view = LiveView()
+    background = {"t": {"type": "terminal"}, "u": {"type": "terminal"}}
+    assert calls(view.replay(history, background=background)) == [("Serve", "completed", ["up"])]
+    output(view, b"more\n")
+    see(view, "terminal_update", terminalId="u", command="make watch")
+    assert calls(view.live()) == [("Serve", "in_progress", ["up\nmore"]), ("make watch", "in_progress", [])]
+    assert calls(see(view, "terminal_update", terminalId="t", exitStatus={})) == [("Serve", "completed", ["up\nmore"])]
