@@ -210,8 +210,7 @@ class RemoteError(HoldfastError):
     """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
-        reason = "" if code == AuthRequired.code and _names_logins(data) else reason_in(data)
-        self.reason: str = "" if reason in message else reason
+        self.reason: str = "" if code == AuthRequired.code and _names_logins(data) else reason_beyond(message, data)
         super().__init__(f"{message} ({code}): {self.reason}" if self.reason else f"{message} ({code})")
         self.code = code
         self.message = message
@@ -388,6 +387,30 @@ def reason_in(data: object) -> str:
 
         reason = json.dumps(data, ensure_ascii=False, default=repr)
     return reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]}…"
+
+
+def reason_beyond(message: str, data: object) -> str:
+    """Return what the data of an error says that its message does not.
+
+    Args:
+        message: the `message` of a JSON-RPC error.
+        data: its `data`.
+
+    Returns:
+        The text; an empty one where all that the data names stands in the message.
+
+    """
+    reason = reason_in(data)
+    return "" if reason in message or _is_repeated(data, message) else reason
+
+
+def _is_repeated(data: object, message: str) -> bool:
+    """Return whether every text in data stands in a message, and there is nothing else: it is for programs then."""
+    if isinstance(data, dict):
+        return all(_is_repeated(value, message) for value in cast("dict[str, object]", data).values())
+    if isinstance(data, list):
+        return all(_is_repeated(value, message) for value in cast("list[object]", data))
+    return isinstance(data, str) and data in message
 
 
 def _names_logins(data: object) -> bool:

@@ -203,7 +203,7 @@ class Conversation:
         self.show_activity(f"starting {' '.join(settings.named)}")
         async with connect(
             *settings.command,
-            cwd=settings.cwd,
+            cwd=settings.process_cwd,
             protocol=settings.protocol,
             permissions=settings.permissions if settings.permissions in ("allow", "deny") else self._permission,
             terminal_logins=self.screen.interactive,
@@ -383,7 +383,7 @@ class Conversation:
             raise UsageError("write the command behind the !, as in !git status")
         self.show_activity(f"running {command.strip()}")
         assert self.session is not None
-        result = await run_shell(command.strip(), self.session.cwd)
+        result = await run_shell(command.strip(), self.session.cwd, self.settings.process_cwd)
         self.show_activity("")
         self.screen.show(shell_block(result))
         choices = (Choice("y", "Send it with your next message", "yes", "good"), Choice("n", "No", "no"))

@@ -129,7 +129,7 @@ async def _in_terminal(chat: Conversation, method: dict[str, Any]) -> None:
         str(name): str(value)
         for name, value in cast("dict[Any, Any]", added if isinstance(added, dict) else {}).items()
     }
-    status = await chat.screen.run_elsewhere(command, chat.settings.cwd, {**os.environ, **variables})
+    status = await chat.screen.run_elsewhere(command, chat.settings.process_cwd, {**os.environ, **variables})
     if status is None:
         raise UsageError(f"run this in a terminal, then start the chat again: {_shown(command)}")
     if status != 0:

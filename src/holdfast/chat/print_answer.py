@@ -77,7 +77,7 @@ async def _answer(
     observe = observe_wire(settings, lambda line: stderr.write(f"{safe_text(line)}\n"))
     async with connect(
         *settings.command,
-        cwd=settings.cwd,
+        cwd=settings.process_cwd,
         protocol=settings.protocol,
         permissions=answer_alone(settings.permissions, refused.append),
         terminal_logins=True,  # so that we can say how to log in by one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -14,6 +14,8 @@ from holdfast.agent_name import split_agent_name
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.diagnostics import LogLevel
 
 PermissionChoice: TypeAlias = Literal["ask", "allow", "deny", "reads"]
@@ -22,6 +24,9 @@ PermissionChoice: TypeAlias = Literal["ask", "allow", "deny", "reads"]
 PrintFormat: TypeAlias = Literal["text", "json", "quiet"]
 
 BUILT_IN = ("demo", "code")
+
+SERVERS = ("http://", "https://", "ws://", "wss://")
+"""How the URL of an agent on a server begins."""
 
 CLIENT_NAME = "holdfast-chat"
 """What the chat is called in `initialize`."""
@@ -56,6 +61,7 @@ class ChatSettings:
     named: tuple[str, ...]
     """How the user named the agent on the command line."""
     cwd: str
+    """The directory of its sessions; of an agent on a server, a directory there."""
     newest: bool = False
     """Whether to go on with the newest session of the directory."""
     resume: str | None = None
@@ -74,6 +80,13 @@ class ChatSettings:
     theme: str | None = None
     mcp_servers: tuple[dict[str, Any], ...] = ()
     """MCP servers for every session, as the protocol has them, each with its type."""
+    here: str | None = None
+    """The directory that the agent's process is started in, where that is not `cwd`."""
+
+    @property
+    def process_cwd(self) -> str:
+        """The directory on this machine that programs are started in."""
+        return self.here or self.cwd
 
     @property
     def restores(self) -> bool:
@@ -100,6 +113,7 @@ def chat_settings(
     bare: bool = False,
     token_file: str | None = None,
     ca: str | None = None,
+    maps: Sequence[str] = (),
 ) -> tuple[ChatSettings, str]:
     """Return the settings that a command line means, and what the user should be told about them.
 
@@ -107,6 +121,10 @@ def chat_settings(
     the chat goes on. Any other is wrapped, so that its sessions hold too, unless `bare`; one on a server is reached
     through `holdfast connect`. Raises `UsageError` where there is no such agent.
     """
+    remote = agent is not None and agent.startswith(SERVERS)
+    given = {"--token-file": token_file, "--ca": ca, "--map": maps or None}
+    if not remote and (for_servers := [name for name, value in given.items() if value is not None]):
+        raise UsageError(f"{' and '.join(for_servers)}: only for an agent on a server, which is given by its URL")
     remark = ""
     watched: Path | None = None
     by_author = False
@@ -123,9 +141,10 @@ def chat_settings(
     else:
         if agent is None:
             agent, remark = default_agent()
-        if agent.startswith(("http://", "https://", "ws://", "wss://")):
-            given = {"--token-file": token_file, "--ca": ca}
-            entry = tuple(word for name, file in given.items() if file is not None for word in (name, file))
+        if agent.startswith(SERVERS):
+            files = {"--token-file": token_file, "--ca": ca}
+            entry = tuple(word for name, file in files.items() if file is not None for word in (name, file))
+            entry += tuple(word for pair in maps for word in ("--map", pair))
             connect = (sys.executable, "-m", "holdfast", "connect", agent, *entry, "--wait", SERVER_SECONDS)
             settings = ChatSettings(
                 connect,
@@ -166,6 +185,20 @@ def chat_settings(
         agent_command=own,
     )
     return settings, remark
+
+
+def settings_in(directory: str, settings: ChatSettings) -> ChatSettings:
+    """Return the settings of a chat whose sessions are in a directory. Raises `UsageError` where there is none."""
+    if not settings.agent_command:  # it is on a server
+        if not directory.startswith("/"):
+            raise UsageError(f"--cwd {directory}: a directory on the server is named by its whole path, as /srv/ada")
+        cwd = directory
+    else:
+        path = Path(directory).absolute()
+        if not path.is_dir():
+            raise UsageError(f"--cwd {directory}: there is no such directory")
+        cwd = str(path)
+    return replace(settings, cwd=cwd, here=settings.cwd, named=("--cwd", cwd, *settings.named))
 
 
 def _watched(agent: str, *, by_author: bool) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.children import start
@@ -33,10 +34,14 @@ class ShellResult(NamedTuple):
         return f"I ran `{self.command}`. It exited with status {self.status}:\n{fence}\n{cut}{output}\n{fence}"
 
 
-async def run_shell(command: str, cwd: str) -> ShellResult:
-    """Run a command in the user's shell until it ends; one that is cancelled is killed, and all it has started."""
+async def run_shell(command: str, cwd: str, otherwise: str) -> ShellResult:
+    """Run a command in the user's shell until it ends; one that is cancelled is killed, and all it has started.
+
+    It runs in `cwd`, or `otherwise` where that is a directory of another machine.
+    """
     shell = os.environ.get("SHELL") or "/bin/sh"
-    child = start((shell, "-c", command), cwd=cwd, stdin=False, stderr=False)
+    there = cwd if Path(cwd).is_dir() else otherwise  # noqa: ASYNC240  (one look)
+    child = start((shell, "-c", command), cwd=there, stdin=False, stderr=False)
     loop = asyncio.get_running_loop()
     pieces: list[bytes] = []
 

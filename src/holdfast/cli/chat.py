@@ -25,7 +25,7 @@ command, behind `--`; it is wrapped, so that its sessions are kept as ours are:
   holdfast chat weather.py
   holdfast chat -- gemini --acp
   holdfast chat --continue -- gemini --acp
-  holdfast chat https://agents.example.org/acp
+  holdfast chat https://agents.example.org/acp --cwd /srv/ada
   holdfast chat weather.py --continue
   echo "How warm is it?" | holdfast chat weather.py --print
   holdfast chat code --print --format json --approve-reads --timeout 300 --prompt "Review the last commit"
@@ -110,6 +110,16 @@ again, in the same session, whenever you save it; `--wire` shows every message.
     type=click.Path(exists=True, dir_okay=False),
     help="For a URL: the certificate of the authority that signed the server's.",
 )
+@click.option(
+    "--map",
+    "maps",
+    metavar="LOCAL=REMOTE",
+    multiple=True,
+    help="For a URL: a directory here, and its name on the server.",
+)
+@click.option(
+    "--cwd", "directory", metavar="DIR", help="The directory of the session (default: this one); for a URL, one there."
+)
 @click.option("--store", "place", metavar="FILE", help="Where sessions are kept, as for `holdfast run` and `wrap`.")
 @click.option(
     "--mcp-config",
@@ -141,7 +151,7 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
         raise click.UsageError("--continue and --resume name two sessions; choose one")
     from holdfast.chat.print_answer import PrintOptions  # noqa: PLC0415
     from holdfast.chat.run_chat import run_chat  # noqa: PLC0415  (`--help` needs none of it)
-    from holdfast.chat.settings import Inspection, chat_settings  # noqa: PLC0415
+    from holdfast.chat.settings import Inspection, chat_settings, settings_in  # noqa: PLC0415
     from holdfast.children.undumpable import make_undumpable  # noqa: PLC0415
     from holdfast.cli.model_options import use_models  # noqa: PLC0415
 
@@ -172,7 +182,10 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
         bare=bool(options["bare"]),
         token_file=cast("str | None", options["token_file"]),
         ca=cast("str | None", options["ca"]),
+        maps=_checked_maps(cast("tuple[str, ...]", options["maps"])),
     )
+    if (directory := cast("str | None", options["directory"])) is not None:
+        settings = settings_in(directory, settings)
     settings = replace(settings, theme=cast("str | None", options["theme"]))
     if (mcp_config := cast("str | None", options["mcp_config"])) is not None:
         settings = _with_servers(settings, mcp_config)
@@ -182,6 +195,15 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
         cast("float | None", options["timeout"]),
     )
     return run_chat(settings, cast("str | None", options["prompt"]), remark, prints if options["prints"] else None)
+
+
+def _checked_maps(maps: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what `--map` was given. Raises `UsageError` where that maps nothing: `connect` would say so late."""
+    if maps:
+        from holdfast.bridge import PathMap  # noqa: PLC0415  (few have one)
+
+        PathMap.parse(list(maps))
+    return maps
 
 
 def _with_servers(settings: ChatSettings, file: str) -> ChatSettings:

@@ -78,5 +78,6 @@ def _refusal(outside: str, directories: Sequence[str]) -> str:
     named = ", ".join(directories)
     return (
         f"{outside} is not among the directories that you may work in on this server ({named})."
-        f" Open the session in one of them; `holdfast connect --map {outside}={directories[0]}` does so for an editor"
+        f" Open the session in one of them: --cwd {directories[0]} does so in `holdfast chat`,"
+        f" and --map {outside}={directories[0]} there and in `holdfast connect` for an editor"
     )

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.errors import reason_in
+from holdfast.errors import reason_beyond
 from holdfast.model import FINAL_STATUSES, History, event_from, is_object
 from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
@@ -417,8 +417,9 @@ def _error_text(error: Any) -> str:
     """Return the message of an error, and the reason that many agents give in its data."""
     if not is_object(error):
         return str(error or "")
-    message, reason = str(error.get("message") or ""), reason_in(error.get("data"))
-    return message if reason in message else f"{message}: {reason}"
+    message = str(error.get("message") or "")
+    reason = reason_beyond(message, error.get("data"))
+    return f"{message}: {reason}" if reason else message
 
 
 def _ended(reason: Any, error: Any) -> Iterator[Note]:

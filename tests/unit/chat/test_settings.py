@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from holdfast.chat.settings import Inspection, chat_settings
+from holdfast.chat.settings import Inspection, chat_settings, settings_in
 from holdfast.chat.status import short_path, usage_parts
 from holdfast.errors import UsageError
 
@@ -68,6 +68,28 @@ def test_a_chat_with_a_server_shows_the_wire_and_comes_back_with_its_files() -> 
     assert (settings.wire, settings.wire_file) == (True, "w")
     assert settings.resume_command("s1") == "holdfast chat --resume s1 --token-file t --ca c https://host/acp"
     assert settings.command[3:] == ("connect", "https://host/acp", "--token-file", "t", "--ca", "c", "--wait", "2")
+
+
+def test_the_directory_of_the_session_may_be_another_than_where_the_agent_is_started(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").touch()
+    settings = settings_in(str(tmp_path), started(str(tmp_path / "agent.py"))[0])
+    assert (settings.cwd, settings.process_cwd) == (str(tmp_path), "/p")
+    assert settings.resume_command("s") == f"holdfast chat --resume s --cwd {tmp_path} {tmp_path}/agent.py"
+    with pytest.raises(UsageError, match="there is no such directory"):
+        settings_in(str(tmp_path / "nothing"), settings)
+    remote = settings_in("/srv/ada", started("https://host/acp")[0])  # which need not be here
+    assert (remote.cwd, remote.process_cwd) == ("/srv/ada", "/p")
+    with pytest.raises(UsageError, match="by its whole path"):
+        settings_in("ada", remote)
+
+
+def test_directories_are_mapped_for_a_server_and_for_nobody_else() -> None:
+    asked = {"cwd": "/p", "newest": False, "resume": None, "permissions": None, "store": None, "protocol": "auto"}
+    settings, _ = chat_settings("https://host/acp", None, maps=("/p=/srv", "/q=/home"), **cast("Any", asked))
+    assert settings.command[3:-2] == ("connect", "https://host/acp", "--map", "/p=/srv", "--map", "/q=/home")
+    assert settings.resume_command("s") == "holdfast chat --resume s --map /p=/srv --map /q=/home https://host/acp"
+    with pytest.raises(UsageError, match="--token-file and --map: only for an agent on a server"):
+        chat_settings("demo", None, maps=("/p=/srv",), token_file="t", **cast("Any", asked))
 
 
 def test_without_a_name_it_is_the_coding_agent_if_it_has_a_model(monkeypatch: pytest.MonkeyPatch) -> None:

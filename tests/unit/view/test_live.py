@@ -191,6 +191,18 @@ def test_how_a_turn_ended_is_told_once(reason: str, tone: str) -> None:
     assert isinstance(note, Note) and note.tone == tone
 
 
+def test_what_the_data_of_an_error_repeats_is_not_told_twice() -> None:
+    def told(data: Any) -> str:
+        error = {"code": -32602, "message": "/home/ada is not yours", "data": data}
+        (note,) = see(LiveView(), "state_update", state="idle", stopReason="error", error=error)
+        assert isinstance(note, Note)
+        return note.details
+
+    assert told({"directory": "/home/ada"}) == told({"reason": "not yours"}) == "/home/ada is not yours"
+    assert told({"directory": "/srv"}) == '/home/ada is not yours: {"directory": "/srv"}'
+    assert told({"reason": "ask for it"}) == "/home/ada is not yours: ask for it"
+
+
 def test_notices_and_compactions_are_told() -> None:
     view = LiveView()
     assert see(view, "notice", severity="error", title="Oh", description="no") == [Note("Oh", "no", "error")]
