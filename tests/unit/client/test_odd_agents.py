@@ -271,7 +271,7 @@ async def test_an_agent_that_ignores_a_cancellation_holds_up_nobody_for_long() -
 @pytest.mark.requirement("C5")
 async def test_an_agent_that_ignores_a_cancellation_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timeout around a turn in a block: the loop is left, and the block is left, and both wait for the same end."""
-    monkeypatch.setattr("holdfast.client.open_session.PATIENCE", 3.0)
+    monkeypatch.setattr("holdfast.client.open_session.PATIENCE", 5.0)
     async with odd("ignores cancel") as agent:
         session = await agent.new_session()
         loop = asyncio.get_running_loop()
@@ -290,7 +290,7 @@ async def test_an_agent_that_ignores_a_cancellation_is_waited_for_once(monkeypat
         with pytest.raises(UsageError, match="was asked to stop"):
             await session.ask_text("say more")
         await session.close()
-        assert loop.time() - left < 2 * 3.0
+        assert loop.time() - left < 2 * 5.0
 
 
 @pytest.mark.usefixtures("impatient")
