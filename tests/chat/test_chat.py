@@ -99,11 +99,20 @@ def test_keys_edit_complete_and_bring_back(tmp_path: Path) -> None:
         window.type("/chat:m")
         window.shows("Switch the mode, or show which there are")
         window.press("C-u")
-        window.say("/sleep 0.6")
+        window.shows_no_more("/chat:m")
+
+
+def test_what_is_said_while_the_agent_works_is_shown_to_wait_and_is_answered_then(tmp_path: Path) -> None:
+    with chat(CHATTY, cwd=tmp_path, rows=40) as window:
+        window.shows("Chatty")
+        window.say("/until finished")
         window.shows("working")
         window.say("and then this")
         window.shows("… then: and then this")
-        window.until(lambda: window.screen().count("and then this") == 2, "what was said meanwhile was not answered")
+        assert "You said: and then this" not in window.screen()
+        (tmp_path / "finished").touch()
+        window.shows("You said: and then this")
+        window.shows_no_more("… then: and then this")
 
 
 def test_modes_models_and_options_are_switched(tmp_path: Path) -> None:

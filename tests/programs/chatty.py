@@ -104,6 +104,12 @@ async def nap(turn: Turn) -> None:
         await asyncio.sleep(3600)
 
 
+@agent.command("until", "Work until there is a file", hint="FILE")
+async def until(turn: Turn) -> None:
+    while not os.path.exists(turn.text):  # noqa: ASYNC110, ASYNC240, PTH110  (whoever talks to it makes it)
+        await asyncio.sleep(0.01)
+
+
 @agent.command("exit", "Run a command that prints a long line and exits with a status", hint="STATUS")
 async def exit_with(turn: Turn) -> None:
     async with turn.tool("Run a command", kind="execute") as call:
