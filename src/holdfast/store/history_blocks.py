@@ -13,11 +13,11 @@ from holdfast.format.segments import damaged_line, is_whole, some_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-FIRST_READ_BYTES, READ_BYTES = 32 << 10, 896 << 10
-"""How much of a history is read at a time: a little, so that something can be shown soon, then much."""
+FIRST_READ_BYTES = 32 << 10
+"""How much of a history is read first: a little, so that something can be shown soon; then much at a time."""
 
 KEPT_BYTES = 2 << 20
-"""So much freed memory is worth keeping: what is read, what is read ahead, and what is being sent."""
+"""So much freed memory is worth keeping: what is read, and what is being sent."""
 
 
 class Segment(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.format import messages_in
 from holdfast.format.segments import checksum, end_of_entry
-from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, Segment, damaged
+from holdfast.store.history_blocks import FIRST_READ_BYTES, Segment, damaged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from holdfast.store.port import Claim, Shared
     from holdfast.store.postgres.claims import Held
     from holdfast.store.postgres.database import Database
+
+READ_BYTES = 896 << 10
+"""How much is read at a time; twice that is in memory, because the next is read while some is sent."""
 
 
 async def read_blocks(database: Database, n: int, session: str, reader: BlockReader) -> AsyncIterator[list[bytes]]:

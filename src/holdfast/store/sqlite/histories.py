@@ -20,7 +20,7 @@ from holdfast.format.segments import (
     is_whole,
     runs,
 )
-from holdfast.store.history_blocks import FIRST_READ_BYTES, READ_BYTES, BlockReader, Segment, damaged
+from holdfast.store.history_blocks import FIRST_READ_BYTES, BlockReader, Segment, damaged
 from holdfast.store.sqlite.rows import find_session
 from holdfast.store.sqlite.search_index import index_new_texts, segments_deleted
 
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
     from holdfast.format import Line
     from holdfast.store.sqlite.database import Database
+
+
+READ_BYTES = 1792 << 10
+"""How much is read at a time. Each reading goes from one thread to another: 0.1 ms of processor time on two cores."""
 
 
 class HistoryEnd(NamedTuple):
