@@ -78,15 +78,17 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     """Whether it is a fork that ends inside a turn: that turn's private entries are not in it."""
     model: str = ""
     """The name of the model that its last turn was done with, where its agent tells which it is."""
-    tokens: dict[str, int] = {}
+    tokens: dict[str, int] | None = None
     """How many tokens its turns took, by kind (`inputTokens`), where its agent told; the turns of a fork alone."""
 
     def add_tokens(self, usage: object) -> None:
         """Add what an agent said that a turn took. What is no count is left out."""
         counts = cast("dict[object, object]", usage) if isinstance(usage, dict) else {}
+        total = self.tokens or {}
         for kind, count in counts.items():
             if isinstance(kind, str) and kind.endswith("Tokens") and type(count) is int and count >= 0:
-                self.tokens[kind] = self.tokens.get(kind, 0) + count
+                total[kind] = total.get(kind, 0) + count
+        self.tokens = total or None
 
 
 def forked(
@@ -104,7 +106,7 @@ def forked(
         copied = SessionState(title_by=copied.title_by)
     copied.forked_from = info.id
     copied.cut_turn = False
-    copied.tokens = {}
+    copied.tokens = None
     return fork, copied
 
 

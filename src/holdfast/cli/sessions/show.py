@@ -80,7 +80,7 @@ async def _readable(
 
 def usage_words(state: SessionState) -> Iterator[str]:
     """Yield what a session has taken, as far as its agent told: tokens, cost."""
-    if total := state.tokens.get("totalTokens"):
+    if state.tokens and (total := state.tokens.get("totalTokens")):
         yield output.plural(total, "token")
     match state.latest.get("usage_update"):
         case {"cost": {"amount": int() | float() as amount, "currency": str(currency)}}:
