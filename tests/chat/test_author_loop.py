@@ -105,6 +105,12 @@ def test_an_author_sees_what_the_code_does_wrong(place: Path) -> None:
     assert holdfast("logs", "last", "--json", place=place).stdout.startswith('{"time":')
 
 
+def test_a_forgotten_await_is_told_of_in_every_turn_that_has_it(place: Path) -> None:
+    done = holdfast("chat", "clumsy.py", place=place, stdin="forget\nhello\nforget\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("'Turn.say' was never awaited: write `await`") == 2
+
+
 def test_the_wire_is_shown_in_both_directions_by_the_chat_and_by_run(place: Path) -> None:
     done = holdfast("chat", "clumsy.py", "--wire", "--print", "--prompt", "hello", place=place)
     assert done.stdout == "Done.\n"

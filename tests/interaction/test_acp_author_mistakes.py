@@ -31,6 +31,10 @@ async def open_tool(turn: Any, **arguments: Any) -> None:
         pass
 
 
+async def make_tool(turn: Any, **arguments: Any) -> None:
+    turn.tool(arguments.pop("title", "Look"), **arguments)
+
+
 async def fill_tool(turn: Any, method: str, *arguments: Any) -> None:
     async with turn.tool("Look") as call:
         await getattr(call, method)(*arguments)
@@ -83,6 +87,12 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a plan's status": (lambda turn: turn.plan([("Look", "done")]), "`status` cannot be 'done'; it can be"),
     "a plan's entry": (lambda turn: turn.plan([(5,)]), "str"),
     "a tool's kind": (lambda turn: open_tool(turn, kind="banana"), "`kind` cannot be 'banana'; it can be"),
+    "a tool's kind, unopened": (lambda turn: make_tool(turn, kind="reading"), "`kind` cannot be 'reading'; it can be"),
+    "a tool's title, unopened": (lambda turn: make_tool(turn, title=5), "str"),
+    "a tool's command as one text": (
+        lambda turn: fill_tool(turn, "terminal", "echo hello there"),
+        "no such program on PATH; give the program and its arguments word by word: 'echo', 'hello', 'there'",
+    ),
     "a tool's title": (lambda turn: open_tool(turn, title=5), "str"),
     "a tool's input": (lambda turn: open_tool(turn, input=object()), "JSON"),
     "a tool's text": (lambda turn: fill_tool(turn, "text", 5), "str"),

@@ -11,7 +11,7 @@ from holdfast.agent.diffs import diff_content
 from holdfast.agent.turn_output import checked_block
 from holdfast.awaiting import needs_async_with
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.model import new_id
+from holdfast.model import checked_event, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -72,6 +72,8 @@ class ToolCall:
         if name is not None:
             self._first["name"] = name
         self._first |= self._about(input, locations)
+        # At the line that has the mistake, whether or not anybody opens the call.
+        checked_event({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **self._first})
 
     def _about(self, input: object, locations: Sequence[str | tuple[str, int]]) -> Update:
         about: Update = {}

@@ -45,10 +45,21 @@ def start(
     path = (os.environ if env is None else env).get("PATH")
     program = shutil.which(command[0], path=path) if command else None
     if program is None:
-        raise UsageError(f"cannot start {command[0] if command else 'nothing'!r}: no such program on PATH")
+        raise UsageError(
+            f"cannot start {command[0] if command else 'nothing'!r}: no such program on PATH{word_by_word(command)}"
+        )
     if cwd is not None and not Path(cwd).is_dir():
         raise UsageError(f"cannot start {command[0]!r} in {str(cwd)!r}: no such directory")
     return Child((program, *command[1:]), cwd, env, stdin=stdin, stderr=stderr)
+
+
+def word_by_word(command: Sequence[str]) -> str:
+    """Return what to say besides where somebody gave a whole line as the program; nothing where nobody did."""
+    if not command or len(words := command[0].split()) < 2:
+        return ""
+    return f"; give the program and its arguments word by word: {', '.join(map(repr, words[:3]))}" + (
+        ", …" if len(words) > 3 else ""
+    )
 
 
 class Child:

@@ -83,12 +83,17 @@ def log_path(store: str | None) -> Path | None:
 def _log_warnings(agent: str) -> None:
     """Let Python's warnings be logged, with the place and what to do about a forgotten `await`.
 
-    Python leaves out that something is deprecated unless it is used in the main program; the agent's file is that.
+    Python leaves out that something is deprecated unless it is used in the main program; the agent's file is that. It
+    tells of a line once in a process; a forgotten `await` is told of in every turn that has it, since each lacks what
+    it should have said.
     """
     shown = logging.getLogger("py.warnings")
     module = Path(split_agent_name(agent)[0]).name.removesuffix(".py")
     if module.isidentifier():
         warnings.filterwarnings("default", category=DeprecationWarning, module=rf"{module}$")
+
+    # Behind the others: what somebody has chosen with `-W` or PYTHONWARNINGS goes first.
+    warnings.filterwarnings("always", message=".* was never awaited$", category=RuntimeWarning, append=True)
 
     def log_warning(
         message: Warning | str,

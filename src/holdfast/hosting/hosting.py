@@ -85,7 +85,9 @@ class Hosting:
             env = {**passed_environment(DEVELOPMENT), **variables}
             return start(command, cwd=cwd, env=env, stdin=False, stderr=False)
         if " " in command[0] and shutil.which(command[0]) is None:
-            raise UsageError(f"cannot start {command[0]!r}: no such program")
+            from holdfast.children.child import word_by_word  # noqa: PLC0415  (few are so)
+
+            raise UsageError(f"cannot start {command[0]!r}: no such program{word_by_word(command)}")
         prepared = self.launcher.prepare(principal, command, cwd=cwd, variables=variables)
         return start(prepared.command, cwd=prepared.cwd, env=prepared.env, stdin=False, stderr=False)
 
