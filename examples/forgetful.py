@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from acp import Agent, Client, run_agent, schema
-from acp import helpers as say
 
 
 class Forgetful:
@@ -61,7 +60,9 @@ class Forgetful:
         """Go on."""
 
     async def _say(self, session_id: str, text: str) -> None:
-        await self._client.session_update(session_id, say.update_agent_message_text(text))
+        block = schema.TextContentBlock(type="text", text=text)
+        said = schema.AgentMessageChunk(session_update="agent_message_chunk", content=block)
+        await self._client.session_update(session_id, said)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,11 @@ import pytest
 from tests.support.schemas import ROOT
 from tests.unit.test_public_line import EXPORTS
 
+from holdfast import Turn
+from holdfast.agent.turn_output import plan_entries
+from holdfast.errors import UsageError
+from holdfast.model import checked_event
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -163,3 +168,18 @@ def test_every_public_name_is_in_the_reference() -> None:
         assert exports
         public |= exports - ALIASES
     assert sorted(public - {path.rsplit(".", 1)[1] for path in shown()}) == []
+
+
+def test_the_guide_and_the_reference_name_every_status_and_priority_that_a_plan_takes() -> None:
+    guide = (ROOT / "docs" / "guides" / "plans.md").read_text()
+    for wrong in (("Look", "done"), ("Look", "pending", "urgent")):
+        with pytest.raises(UsageError) as refused:
+            checked_event({"sessionUpdate": "plan_update", "plan": plan_of(wrong)})
+        words = str(refused.value).partition("it can be ")[2].split(", ")
+        assert len(words) >= 3
+        for word in words:
+            assert f"`{word}`" in guide and f"``{word}``" in (Turn.plan.__doc__ or "")
+
+
+def plan_of(*entries: Any) -> dict[str, Any]:
+    return {"type": "items", "planId": "plan", "entries": plan_entries(entries)}

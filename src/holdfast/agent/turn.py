@@ -220,8 +220,9 @@ class Turn:
         """Show the plan, whole.
 
         Args:
-            entries: what is to be done: texts, or texts with a status (``pending``, ``in_progress``, ``completed``), or
-                with status and priority (``high``, ``medium``, ``low``).
+            entries: what is to be done: texts, or texts with a status (``pending``, ``in_progress``, ``completed``, or
+                ``cancelled``: version 1 clients are shown no such entry), or with status and priority (``high``,
+                ``medium``, ``low``).
             id: which plan, where there are several.
 
         Raises:
