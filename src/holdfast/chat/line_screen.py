@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from typing import TextIO
 
+    from holdfast.chat.program_in_terminal import ProgramEnd
     from holdfast.chat.screen import KeyQuestion, LineQuestion, ListQuestion, ScreenDelegate
     from holdfast.view.blocks import Block
 
@@ -138,7 +139,7 @@ class LineScreen:
         self._stdout.write(f"{safe_text(text)}\n")
         self._stdout.flush()
 
-    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> int | None:
+    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> ProgramEnd | None:
         """Do nothing: who reads lines has no terminal to give."""
         del command, cwd, env
         return None

@@ -29,7 +29,8 @@ def error_text(error: RemoteError) -> str:
 async def log_in(chat: Conversation, why: str, wanted: str = "") -> bool:
     """Let the user log in by the `wanted` way, or by one to choose, again where it fails; return False if given up.
 
-    Raises `UsageError` where there is no such way, where it fails, and where nobody can choose.
+    Raises `UsageError` where nobody can choose, and there is no such way, or it fails. Where somebody can, what is
+    typed next is meant for the login, and must not go to the agent.
     """
     while True:
         methods = chat.connection.auth_methods[:MOST_METHODS]
@@ -37,17 +38,17 @@ async def log_in(chat: Conversation, why: str, wanted: str = "") -> bool:
             raise UsageError("this agent offers no way to log in")
         if not wanted and not chat.screen.interactive:
             raise UsageError(f"{why}\n{ways_to_log_in(methods, chat.settings)}")
-        method = _named(methods, wanted) if wanted else await _choose(chat, why, methods)
-        if method is None:
-            return False
         try:
+            method = _named(methods, wanted) if wanted else await _choose(chat, why, methods)
+            if method is None:
+                return False
             await _use(chat, method)
         except (RemoteError, UsageError, OSError) as e:
             reason = error_text(e) if isinstance(e, RemoteError) else str(e)
-            if wanted:
+            if not chat.screen.interactive:
                 raise UsageError(f"You are not logged in: {reason}") from None
             chat.screen.show(Note(f"You are not logged in: {reason}", tone="error"))
-            why = "Log in another way, or once more? Escape gives up."
+            why, wanted = "Log in another way, or once more? Escape gives up.", ""
         else:
             chat.screen.show(Note(f"Logged in: {_name(method)}", tone="good"))
             return True
@@ -129,11 +130,13 @@ async def _in_terminal(chat: Conversation, method: dict[str, Any]) -> None:
         str(name): str(value)
         for name, value in cast("dict[Any, Any]", added if isinstance(added, dict) else {}).items()
     }
-    status = await chat.screen.run_elsewhere(command, chat.settings.process_cwd, {**os.environ, **variables})
-    if status is None:
+    end = await chat.screen.run_elsewhere(command, chat.settings.process_cwd, {**os.environ, **variables})
+    if end is None:
         raise UsageError(f"run this in a terminal, then start the chat again: {_shown(command)}")
-    if status != 0:
-        raise UsageError(f"{command[0]} exited with status {status}")
+    if end.status != 0:
+        said = end.last_line.rpartition("holdfast: ")[2]  # a question that it asked may stand before it
+        said = said.removeprefix("the login failed: ")
+        raise UsageError(said or f"{_shown(command)} exited with status {end.status}")
 
 
 def _terminal_meta(method: Mapping[str, Any]) -> dict[str, Any] | None:

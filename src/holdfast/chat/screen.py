@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
+    from holdfast.chat.program_in_terminal import ProgramEnd
     from holdfast.view.blocks import Block
 
 
@@ -150,6 +151,6 @@ class Screen(Protocol):
         """Take a text as if the user had sent it."""
         ...
 
-    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> int | None:
-        """Let a program have the terminal until it ends; return its status, None where there is no terminal."""
+    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> ProgramEnd | None:
+        """Let a program have the terminal until it ends; return how it did, None where there is no terminal."""
         ...

@@ -27,6 +27,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from holdfast.chat import terminal_keys
 from holdfast.chat.keyboard import Keyboard
 from holdfast.chat.paint import Painter, needs_blank_line
+from holdfast.chat.program_in_terminal import run_in_terminal
 from holdfast.chat.terminal_output import REFLOWS, TerminalOutput
 from holdfast.view.safe_text import safe_line
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
 
     from holdfast.chat.paint import Colours
+    from holdfast.chat.program_in_terminal import ProgramEnd
     from holdfast.chat.screen import KeyQuestion, LineQuestion, ListQuestion, ScreenDelegate
     from holdfast.chat.theme import Theme
     from holdfast.view.blocks import Block
@@ -199,13 +201,12 @@ class TerminalScreen:
         """Put a text into the edited line."""
         self._keyboard.edit(text)
 
-    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> int | None:
-        """Let a program have the terminal until it ends; return its status."""
+    async def run_elsewhere(self, command: tuple[str, ...], cwd: str, env: dict[str, str]) -> ProgramEnd | None:
+        """Let a program have the terminal until it ends; return how it did."""
         self._keyboard.away = True
         try:
             async with in_terminal():
-                process = await asyncio.create_subprocess_exec(*command, cwd=cwd, env=env)
-                return await process.wait()
+                return await run_in_terminal(command, cwd, env)
         finally:
             self._keyboard.away = False
             self.changed()
