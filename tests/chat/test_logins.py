@@ -64,3 +64,23 @@ def test_a_login_by_its_name_that_fails_is_asked_for_again_with_what_it_said(ban
         window.shows("Logged in: Paste a key")
         assert (bank / "key").read_text() == "bank-1"
         assert "You said" not in window.scrollback()
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_one_logs_out_where_the_agent_offers_it(protocol: str, bank: Path) -> None:
+    (bank / "key").write_text("bank-0")
+    with chat("bank.py", "--protocol", protocol, cwd=bank, rows=60) as window:
+        window.shows("/help lists keys")
+        window.type("/logo")
+        window.shows("Log out of the agent")
+        window.press("Tab", "Enter")
+        window.shows("✓ Logged out.")
+        assert not (bank / "key").exists()
+        window.say("/help")
+        window.shows("/logout  Log out of the agent")
+    with chat("demo", "--protocol", protocol, cwd=bank, rows=60) as window:  # which has no logins
+        window.shows("/help lists keys")
+        window.say("/logout")
+        window.shows("✗ this agent offers no way to log out")
+        window.say("/chat:help")
+        assert "/logout" not in window.shows("/login [WAY]").rpartition("Keys and commands")[2]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.background_jobs import list_jobs, stop_job
 from holdfast.chat.commands import help_text, option_values
-from holdfast.chat.login import log_in
+from holdfast.chat.login import log_in, log_out
 from holdfast.chat.screen import ListQuestion
 from holdfast.chat.session_opening import begin_session, fork_session, open_session
 from holdfast.errors import RemoteError, UsageError
@@ -34,7 +34,7 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
     assert session is not None
     match command.name:
         case "help":
-            chat.screen.show(Note("Keys and commands", help_text(session.commands)))
+            chat.screen.show(Note("Keys and commands", help_text(session.commands, chat.useless_commands())))
         case "mode":
             await _set(chat, _Setting("mode", session.modes, session.mode, session.set_mode), argument)
         case "model":
@@ -58,6 +58,8 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
             await switch_to(chat, await chat.revision.undo(), restored=True)
         case "login":
             await log_in(chat, "How do you want to log in?", argument)
+        case "logout":
+            await log_out(chat)
         case "details":
             _show_details(chat)
         case "jobs":

@@ -12,7 +12,7 @@ from holdfast.chat.screen import Candidate
 from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from holdfast.client import ClientSession
 
@@ -40,6 +40,7 @@ COMMANDS = {
         Command("edit", "Say otherwise what you said before: choose it, or 1 for the last", "[NUMBER]"),
         Command("undo", "Go back to what was before the last edit"),
         Command("login", "Log in to the agent: choose how, or name it", "[WAY]"),
+        Command("logout", "Log out of the agent"),
         Command("details", "Show the tool calls of the last turn whole, and what goes on in the background"),
         Command("jobs", "List what goes on in the background, beside the turns"),
         Command("stop", "Stop something of that: choose it, or name it by its number", "[NUMBER]"),
@@ -72,9 +73,10 @@ def is_help_of_agent(text: str, of_agent: Mapping[str, object]) -> bool:
     return text.strip() == "/help" and "help" in of_agent
 
 
-def help_text(of_agent: Mapping[str, Any]) -> str:
-    """Return the keys, our commands and the agent's, as text."""
-    ours = [(typed_name(command.name, of_agent), command.takes, command.about) for command in COMMANDS.values()]
+def help_text(of_agent: Mapping[str, Any], without: Collection[str] = ()) -> str:
+    """Return the keys, our commands and the agent's, as text; `without` those of ours that are of no use here."""
+    shown = [command for command in COMMANDS.values() if command.name not in without]
+    ours = [(typed_name(command.name, of_agent), command.takes, command.about) for command in shown]
     others = [(safe_line(name), _takes(command), safe_line(_about(command))) for name, command in of_agent.items()]
     listed = [f"/{name} {takes}".rstrip() + f"  {about}" for name, takes, about in ours]
     if others:
@@ -86,8 +88,8 @@ def help_text(of_agent: Mapping[str, Any]) -> str:
     return "\n".join((KEYS, "", *listed))
 
 
-def complete_line(line: str, session: ClientSession | None) -> Iterator[Candidate]:
-    """Yield what a line could be completed to."""
+def complete_line(line: str, session: ClientSession | None, without: Collection[str] = ()) -> Iterator[Candidate]:
+    """Yield what a line could be completed to, `without` the commands of ours that are of no use here."""
     of_agent = {} if session is None else session.commands
     if not line.startswith("/"):
         return
@@ -97,7 +99,7 @@ def complete_line(line: str, session: ClientSession | None) -> Iterator[Candidat
                 yield Candidate(f"/{name}", _about(command))
         for command in COMMANDS.values():
             name = typed_name(command.name, of_agent)
-            if name.startswith(line[1:]):
+            if name.startswith(line[1:]) and command.name not in without:
                 yield Candidate(f"/{name}", command.about)
         return
     found = parse_command(line, of_agent)

@@ -104,7 +104,11 @@ class Conversation:
 
     def complete(self, line: str) -> Iterable[Candidate]:
         """Return what a line could be completed to."""
-        return (*self.composer.complete(line), *complete_line(line, self.session))
+        return (*self.composer.complete(line), *complete_line(line, self.session, self.useless_commands()))
+
+    def useless_commands(self) -> tuple[str, ...]:
+        """Return the commands of the chat that this agent has no use for."""
+        return () if self.session is None or self.connection.can("logout") else ("logout",)
 
     def is_busy(self) -> bool:
         """Return whether there is anything that `interrupt` would stop."""

@@ -54,6 +54,15 @@ async def log_in(chat: Conversation, why: str, wanted: str = "") -> bool:
             return True
 
 
+async def log_out(chat: Conversation) -> None:
+    """Log out of the agent. Raises `UsageError` where the agent does not offer it."""
+    if not chat.connection.can("logout"):
+        raise UsageError("this agent offers no way to log out")
+    chat.show_activity("logging out")
+    await chat.connection.logout()
+    chat.screen.show(Note("Logged out.", tone="good"))
+
+
 def login_note(chat: Conversation) -> Note:
     """Return what to type where the agent wants a login in the middle of a turn."""
     name = typed_name("login", chat.session.commands if chat.session is not None else {})

@@ -54,8 +54,8 @@ class Connection:
         """Return whether the agent offers something.
 
         Args:
-            what: ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``; what prompts may hold: ``image``,
-                ``audio``, ``resource``; ``fork_at`` where a fork may end with any message.
+            what: ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``, ``logout``; what prompts may hold:
+                ``image``, ``audio``, ``resource``; ``fork_at`` where a fork may end with any message.
 
         Returns:
             Whether it does.

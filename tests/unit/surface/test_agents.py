@@ -50,6 +50,12 @@ def test_what_it_says_it_can() -> None:
     assert able == ["load", "resume", "list", "fork", "close", "image"]
 
 
+def test_a_logout_is_offered_by_a_capability_or_with_the_logins() -> None:
+    assert Agent1({"agentCapabilities": {"auth": {"logout": {}}}}).can("logout")
+    assert not Agent1({"agentCapabilities": {"auth": {"logout": None}}, "authMethods": [{"id": "k"}]}).can("logout")
+    assert Agent2({"authMethods": [{"methodId": "k"}]}).can("logout") and not Agent2({}).can("logout")
+
+
 @pytest.mark.requirement("B8", "B9")
 def test_a_session_is_loaded_as_its_agent_has_it() -> None:
     assert Agent1({}).load("s", ROOTS)[0] == "session/load"

@@ -56,6 +56,8 @@ class RemoteAgent:
             return self.capabilities.get("loadSession") is True
         if what in _CONTENT:
             return _object(self.capabilities, "promptCapabilities").get(_CONTENT[what]) is True
+        if what == "logout":
+            return _object(self.capabilities, "auth").get("logout") not in (None, False)
         if what == "fork_at":
             return FORK_AT in _object(_object(self._session, "fork"), "_meta")
         return self._session.get(what) not in (None, False)

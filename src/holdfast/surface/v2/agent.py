@@ -46,6 +46,8 @@ class RemoteAgent:
             return isinstance(self.capabilities.get("session"), dict)
         if what in _CONTENT:
             return _object(self._session, "prompt").get(_CONTENT[what]) is not None
+        if what == "logout":
+            return bool(self.auth_methods)  # whoever lets log in lets log out
         if what == "fork_at":
             return FORK_AT in _object(_object(self._session, "fork"), "_meta")
         return self._session.get(what) not in (None, False)
