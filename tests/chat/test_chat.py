@@ -131,8 +131,46 @@ def test_modes_models_and_options_are_switched(tmp_path: Path) -> None:
         window.say("/option verbose true")
         window.shows("Verbose: on")
         window.say("/option")
-        window.shows("tone  Tone: pirate")
-        window.shows("verbose  Verbose: true")
+        window.shows("tone  Tone: Pirate")
+        window.shows("verbose  Verbose: on")
+
+
+TALKER = """
+from holdfast import Agent
+
+agent = Agent("talker")
+agent.modes({"ask": ("Careful", "Asks before each step"), "auto": "Goes ahead"}, default="ask")
+agent.option("tone2", name="Way of talking", values={"dry": ("Dry", "Few words"), "warm": "Warm"}, default="dry",
+             description="How to talk")
+agent.option("brief", name="Brief answers", default=False, description="One sentence at most")
+
+@agent.prompt
+async def answer(turn):
+    await turn.say("Hello.")
+"""
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_options_and_their_values_are_called_by_their_names_and_described(protocol: str, tmp_path: Path) -> None:
+    (tmp_path / "talker.py").write_text(TALKER)
+    with chat("talker.py", "--protocol", protocol, cwd=tmp_path, rows=60, columns=100) as window:
+        window.shows("/help lists keys")
+        window.say("/option")
+        window.shows("tone2  Way of talking: Dry — How to talk")
+        window.shows("brief  Brief answers: off — One sentence at most")
+        window.say("/option tone2")
+        window.shows("Way of talking — How to talk:\n  dry  Dry (now) — Few words\n  warm  Warm\n")
+        window.say("/option tone2 warm")
+        window.shows("✓ Way of talking: Warm")
+        window.say("/option brief on")
+        window.shows("✓ Brief answers: on")
+        window.say("/mode")
+        window.shows("ask  Careful (now) — Asks before each step\n  auto  Goes ahead\n")
+        window.type("/option tone2 d")
+        window.shows("Dry — Few words")
+        window.press("C-u")
+        window.type("/option b")
+        window.shows("Brief answers — One sentence at most")
 
 
 def test_sessions_are_left_forked_listed_and_resumed(tmp_path: Path) -> None:

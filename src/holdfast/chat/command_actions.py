@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.background_jobs import list_jobs, stop_job
-from holdfast.chat.commands import help_text, option_values
+from holdfast.chat.commands import described, help_text, option_name, option_of, option_values
 from holdfast.chat.login import log_in, log_out
 from holdfast.chat.screen import ListQuestion
 from holdfast.chat.session_opening import begin_session, fork_session, open_session
@@ -18,7 +18,7 @@ from holdfast.view.safe_text import safe_line
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from holdfast.chat.commands import Command
+    from holdfast.chat.commands import Command, OptionValue
     from holdfast.chat.conversation import Conversation
     from holdfast.client import ClientSession, ListedSession
 
@@ -36,9 +36,9 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
         case "help":
             chat.screen.show(Note("Keys and commands", help_text(session.commands, chat.useless_commands())))
         case "mode":
-            await _set(chat, _Setting("mode", session.modes, session.mode, session.set_mode), argument)
+            await _set(chat, _setting("mode", option_of(session, "mode"), session.set_mode), argument)
         case "model":
-            await _set(chat, _Setting("model", session.models, session.model, session.set_model), argument)
+            await _set(chat, _setting("model", option_of(session, "model"), session.set_model), argument)
         case "option":
             await _option(chat, session, argument)
         case "new":
@@ -80,28 +80,38 @@ def _show_details(chat: Conversation) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """Something that can be set: its name, its values and their names, and what changes it."""
+    """Something that can be set: what it is called, what it is about, its values, and what changes it."""
 
     name: str
-    values: Mapping[str, str]
-    current: str | None
+    about: str
+    values: Mapping[str, OptionValue]
+    current: str
     change: Callable[[str], Awaitable[None]]
+
+
+def _setting(name: str, option: Mapping[str, Any], change: Callable[[str], Awaitable[None]]) -> _Setting:
+    return _Setting(name, str(option.get("description") or ""), option_values(option), _value(option), change)
 
 
 async def _set(chat: Conversation, setting: _Setting, value: str) -> None:
     """Show a setting, or change it: by its value, or by its name."""
+    title = setting.name[:1].upper() + setting.name[1:]
     if not setting.values:
         raise UsageError(f"this agent has no {setting.name}s to choose from")
     if not value:
         marks = {choice: " (now)" if choice == setting.current else "" for choice in setting.values}
-        listed = (f"{choice}  {safe_line(name)}{marks[choice]}" for choice, name in setting.values.items())
-        chat.screen.show(Note(f"{setting.name.capitalize()}:", "\n".join(listed)))
+        listed = (
+            f"{choice}  {described(f'{safe_line(name)}{marks[choice]}', about)}"
+            for choice, (name, about) in setting.values.items()
+        )
+        chat.screen.show(Note(f"{described(title, setting.about)}:", "\n".join(listed)))
         return
-    found = [choice for choice, name in setting.values.items() if value.lower() in (choice.lower(), name.lower())]
+    wanted = value.lower()
+    found = [choice for choice, named in setting.values.items() if wanted in (choice.lower(), named.name.lower())]
     if not found:
         raise UsageError(f"there is no {setting.name} {value}; there are: {', '.join(setting.values)}")
     await setting.change(found[0])
-    chat.screen.show(Note(f"{setting.name.capitalize()}: {setting.values[found[0]]}", tone="good"))
+    chat.screen.show(Note(f"{title}: {safe_line(setting.values[found[0]].name)}", tone="good"))
 
 
 async def _option(chat: Conversation, session: ClientSession, argument: str) -> None:
@@ -115,15 +125,19 @@ async def _option(chat: Conversation, session: ClientSession, argument: str) -> 
         async def change(wanted: str) -> None:
             await session.set_option(option_id, wanted == "true" if option.get("type") == "boolean" else wanted)
 
-        await _set(chat, _Setting(option_id, option_values(option), _value(option), change), value.strip())
+        await _set(chat, _setting(option_name(option), option, change), value.strip())
         return
     if not session.options:
         raise UsageError("this agent has no options")
-    listed = (
-        f"{option_id}  {safe_line(str(option.get('name', '')))}: {_value(option)}"
-        for option_id, option in session.options.items()
-    )
-    chat.screen.show(Note("Options:", "\n".join(listed)))
+    chat.screen.show(Note("Options:", "\n".join(map(_listed, session.options.values()))))
+
+
+def _listed(option: Mapping[str, Any]) -> str:
+    """Return an option in one line: how to type it, its name, its value as it is called, what it is about."""
+    value = _value(option)
+    named = option_values(option).get(value)
+    now = f"{option_name(option)}: {safe_line(named.name if named is not None else value)}"
+    return f"{option.get('configId')}  {described(now, str(option.get('description') or ''))}"
 
 
 async def _pick_session(chat: Conversation) -> str | None:

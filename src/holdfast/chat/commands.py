@@ -6,7 +6,7 @@ Here is what they are called, what they take, and how a line is completed; `comm
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.chat.screen import Candidate
 from holdfast.view.safe_text import safe_line
@@ -110,30 +110,53 @@ def complete_line(line: str, session: ClientSession | None, without: Collection[
                 yield Candidate(f"{head} {text}", about)
 
 
-def option_values(option: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of an option, and their names."""
+class OptionValue(NamedTuple):
+    """One of the values of an option: what it is called, and what it means."""
+
+    name: str
+    about: str = ""
+
+
+def option_values(option: Mapping[str, Any]) -> dict[str, OptionValue]:
+    """Return the values of an option, with their names and descriptions."""
     if option.get("type") == "boolean":
-        return {"true": "on", "false": "off"}
-    found: dict[str, str] = {}
+        return {"true": OptionValue("on"), "false": OptionValue("off")}
+    found: dict[str, OptionValue] = {}
     for item in _objects(option.get("options")):
         for choice in _objects(item.get("options")) or [item]:
             if isinstance(value := choice.get("value"), str):
-                found[value] = str(choice.get("name") or value)
+                found[value] = OptionValue(str(choice.get("name") or value), _about(choice))
     return found
+
+
+def option_of(session: ClientSession, category: str) -> Mapping[str, Any]:
+    """Return the option that modes or models are; an empty one where there are none."""
+    none: dict[str, Any] = {}
+    return next((option for option in session.options.values() if option.get("category") == category), none)
+
+
+def option_name(option: Mapping[str, Any]) -> str:
+    """Return what an option is called."""
+    return safe_line(str(option.get("name") or option.get("configId") or ""))
+
+
+def described(name: str, about: str) -> str:
+    """Return a name with what it means, in one line."""
+    return f"{safe_line(name)} — {safe_line(about)}" if about and about != name else safe_line(name)
 
 
 def _arguments(command: str, argument: str, session: ClientSession) -> Iterable[tuple[str, str]]:
     match command:
-        case "mode":
-            return session.modes.items()
-        case "model":
-            return session.models.items()
+        case "mode" | "model":
+            values = option_values(option_of(session, command))
+            return [(value, described(*named)) for value, named in values.items()]
         case "option":
             option_id, space, _ = argument.partition(" ")
             if space and option_id in session.options:
                 values = option_values(session.options[option_id])
-                return [(f"{option_id} {value}", name) for value, name in values.items()]
-            return [(option_id, str(option.get("name", ""))) for option_id, option in session.options.items()]
+                return [(f"{option_id} {value}", described(*named)) for value, named in values.items()]
+            options = session.options.items()
+            return [(option_id, described(option_name(option), _about(option))) for option_id, option in options]
         case _:
             return ()
 
@@ -143,8 +166,8 @@ def typed_name(name: str, of_agent: Mapping[str, object]) -> str:
     return f"{PREFIX}{name}" if name in of_agent else name
 
 
-def _about(command: Any) -> str:
-    about = cast("dict[str, Any]", command).get("description") if isinstance(command, dict) else ""
+def _about(described: Any) -> str:
+    about = cast("dict[str, Any]", described).get("description") if isinstance(described, dict) else ""
     return str(about or "")
 
 
