@@ -31,10 +31,6 @@ ENVELOPE_BYTES = 4096
 """So much stands around an update on the wire, at most."""
 
 
-TOGETHER_BYTES = 896 << 10
-"""So much of a history is sent together: what a store reads at a time. Each sending has a cost of its own."""
-
-
 class Setup(NamedTuple):
     """What a client names when it opens a session. None of it is stored (P10)."""
 
@@ -260,21 +256,11 @@ class AttachedClient:
 
     async def replay(self, blocks: Sequence[bytes]) -> None:
         """Send what is stored, no faster than it reads."""
-        pieces: list[bytes] = []
-        size = 0
         for block in blocks:
             for fitting in (block,) if len(block) <= self._line_bytes else self._fitting(block):
-                pieces += self.lowering.past(fitting)
-                size += len(fitting)
-                if size >= TOGETHER_BYTES:
-                    await self._send_past(pieces)
-                    pieces, size = [], 0
-        await self._send_past(pieces)
-
-    async def _send_past(self, pieces: Sequence[bytes]) -> None:
-        if pieces:
-            self._peer.send_block(*pieces)
-            await self._peer.drain()
+                if pieces := self.lowering.past(fitting):
+                    self._peer.send_block(*pieces)
+                    await self._peer.drain()
 
     def _fitting(self, block: bytes) -> Iterator[bytes]:
         """Cut a block so that no line of it is too long for the wire (A4)."""

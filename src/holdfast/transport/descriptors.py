@@ -22,15 +22,15 @@ from holdfast.transport.port import MAX_UNSENT_BYTES
 from holdfast.transport.threads import READ_BYTES, ThreadInput, ThreadOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable
 
     from holdfast.transport.port import Receiver
 
 BURST_BYTES = 1 << 20
 """When a single tick queues more than this it is sent at once, so that the queue stays short."""
 
-PIECES_AT_ONCE, BYTES_AT_ONCE = 64, 256 << 10
-"""So much is given to one system call: systems take 1,024 pieces, a pipe 64 KiB, and all beyond is work for nothing."""
+PIECES_AT_ONCE = 64
+"""So many pieces are written by one system call; systems take 1,024."""
 
 HANGUP_SECONDS = 0.1
 """While reading is paused, how often to look whether the writer has hung up."""
@@ -314,7 +314,7 @@ class LoopOutput:
         unsent = sum(map(len, pieces))
         written = 0
         if not self._backlog:
-            written = self._write_now(*_at_once(pieces))
+            written = self._write_now(*pieces[:PIECES_AT_ONCE])
             if written == unsent or self.broken:
                 return
             self._loop.add_writer(self._fd, self._writable)
@@ -334,7 +334,7 @@ class LoopOutput:
             self._drop()
 
     def _writable(self) -> None:
-        written = self._write_now(*_at_once(self._backlog))
+        written = self._write_now(*islice(self._backlog, PIECES_AT_ONCE))
         self.unsent -= written
         while self._backlog and written >= len(self._backlog[0]):
             written -= len(self._backlog.popleft())
@@ -362,17 +362,3 @@ class LoopOutput:
         self.broken = True
         self._backlog.clear()
         self.unsent = 0
-
-
-def _at_once(pieces: Collection[bytes | memoryview]) -> Iterable[bytes | memoryview]:
-    """Return the first pieces, as many as are worth giving to one system call."""
-    if len(pieces) == 1:
-        return pieces
-    some: list[bytes | memoryview] = []
-    size = 0
-    for piece in islice(pieces, PIECES_AT_ONCE):
-        some.append(piece)
-        size += len(piece)
-        if size >= BYTES_AT_ONCE:
-            break
-    return some

@@ -237,21 +237,3 @@ async def test_an_output_gives_a_shared_descriptor_back_as_it_was() -> None:
         assert not os.get_blocking(near.fileno())
         output.close()
         assert os.get_blocking(near.fileno())
-
-
-async def test_pieces_of_all_sizes_arrive_whole_and_in_order() -> None:
-    read, write = os.pipe()
-    output = LoopOutput(write, lambda: None)
-    sizes = [3, 100_000, 1, *[2] * 200, 300_000, 5, *[70_000] * 20, 1]
-    pieces = [bytes([65 + n % 26]) * size for n, size in enumerate(sizes)]
-    output.write(*pieces)
-    output.write(b"last")
-    expected = b"".join(pieces) + b"last"
-    got = b""
-    async with asyncio.timeout(PATIENCE):
-        while len(got) < len(expected):
-            got += await asyncio.to_thread(os.read, read, MIB)
-    assert got == expected
-    assert output.unsent == 0
-    output.close()
-    os.close(read)
