@@ -26,13 +26,15 @@ def link(*words: str, token: str | None = None) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE, env=environment)
 
 
-def get(port: int, path: str, accept: str = "text/html") -> tuple[int, str, str]:
-    """Ask as a browser does; return the status, the kind of answer, and the answer."""
+def get(
+    port: int, path: str, accept: str = "text/html", *, cookie: str = "", wanted: str = "content-type"
+) -> tuple[int, str, str]:
+    """Ask as a browser does; return the status, the kind of answer or another field, and the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
-        connection.request("GET", path, headers={"Accept": accept})
+        connection.request("GET", path, headers={"Accept": accept, **({"Cookie": cookie} if cookie else {})})
         answer = connection.getresponse()
-        return answer.status, answer.getheader("content-type") or "", answer.read().decode()
+        return answer.status, answer.getheader(wanted) or "", answer.read().decode()
     finally:
         connection.close()
 
@@ -69,9 +71,15 @@ def test_nobody_but_the_user_who_runs_the_server_gets_a_link(tmp_path: Path) -> 
             assert refused.returncode == 1 and refused.stdout == "" and why in refused.stderr
 
 
-def test_a_server_without_a_page_prints_no_link_and_says_how_to_have_one(tmp_path: Path) -> None:
+def test_a_link_of_a_server_without_a_page_signs_in_and_says_how_to_have_one(tmp_path: Path) -> None:
     with ServeProcess(tmp_path) as server:
         said = server.complaints()
-        assert re.search(r"in a browser +add --web for a page", said) and "/link/" not in said
-        refused = link(server.base, "--store", server.store)
-        assert refused.returncode == 1 and "There is nothing here" in refused.stderr
+        printed = re.search(r"in a browser +http://\S+(/link/\S+) .*add --web for a page", said)
+        assert printed is not None
+        made = link(server.base, "--store", server.store)
+        for path in (printed[1], made.stdout.strip().removeprefix(server.base)):
+            status, cookie, _ = get(server.port, path, wanted="set-cookie")
+            assert status == 303
+            status, kind, page = get(server.port, "/", cookie=cookie.partition(";")[0])
+            assert (status, kind) == (404, "text/html; charset=utf-8")
+            assert "/acp" in page and "<code>serve --web</code>" in page

@@ -336,11 +336,10 @@ def _for_a_browser(server: RemoteServer, options: Mapping[str, Any], base: str) 
     """Return what to open in a browser, or what is missing for that."""
     from holdfast.model import LOCAL  # noqa: PLC0415
 
-    if not options["has_page"]:
-        return "add --web for a page"
     if options["no_auth"]:
-        return f"{base}/"
-    return f"{base}/link/{server.sign_in.new_link(LOCAL)}   (works once, for an hour)"
+        return f"{base}/" if options["has_page"] else "add --web for a page"
+    needs = "" if options["has_page"] else "; add --web for a page"
+    return f"{base}/link/{server.sign_in.new_link(LOCAL)}   (signs in once, for an hour{needs})"
 
 
 def _options_to_find_tokens(options: Mapping[str, Any]) -> tuple[str, str]:

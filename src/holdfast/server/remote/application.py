@@ -193,7 +193,7 @@ class RemoteServer:
         elif request.path == "/metrics" and request.method == "GET":
             text = self.metrics.text(self._gauges()).encode()
             await respond(send, 200, text, [("content-type", "text/plain; version=0.0.4")])
-        elif request.path == "/link" and request.method == "POST" and self._pages is not None:
+        elif request.path == "/link" and request.method == "POST":
             await self._new_link(request, principal, send)
         elif self._pages is not None:
             scope["holdfast.principal"] = principal
@@ -201,7 +201,7 @@ class RemoteServer:
             self._note_page(request, principal)
             await self._pages(scope, receive, send)
         else:
-            raise Refusal(404, f"There is nothing here; the agent is at {self.path}")
+            raise Refusal(404, f"The agent is at {self.path}, and a page would be here with `serve --web`")
 
     async def _serve(self, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
         match request.method:
