@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.schemas import invalid
 from tests.support.updates import updates as schema_like
@@ -99,6 +99,7 @@ def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(updates() | schema_like)
+@example({"sessionUpdate": "user_message", "title": False, "messageId": "a"})
 def test_what_agent_code_may_say_is_valid_in_the_newest_version_and_can_be_folded(update: Update) -> None:
     try:
         event = checked_event(update)

@@ -49,8 +49,7 @@ def check_update(update: Update) -> None:
     rule = RULES.get(kind)
     if rule is None or rule.fold is Fold.TRANSIENT:
         return
-    for name, wanted in _MEMBERS.items():
-        _expect(isinstance(update.get(name), wanted | None), kind, f"`{name}` must be a {wanted.__name__} or null")
+    _check_members(kind, update)
     holder: Any = update.get("plan") if kind == "plan_update" else update
     if rule.key:
         _expect(isinstance(holder, dict), kind, "`plan` must be an object")
@@ -66,6 +65,11 @@ def check_update(update: Update) -> None:
         _expect(isinstance(items, list | tuple), kind, f"`{rule.items}` must be a list")
         for item in items:
             _check_item(kind, rule.items, item)
+
+
+def _check_members(kind: str, update: Update) -> None:
+    for name, wanted in _MEMBERS.items():
+        _expect(isinstance(update.get(name), wanted | None), kind, f"`{name}` must be a {wanted.__name__} or null")
 
 
 def _check_item(kind: str, name: str, item: Any) -> None:
@@ -108,6 +112,8 @@ def checked_event(update: Update) -> Event:
         _check_shape(kind, update, shape)
         _check_words(kind, kind, update)
         _check_content(kind, update)
+        if RULES[kind].fold is not Fold.TRANSIENT:
+            _check_members(kind, update)  # also those that its kind does not have
     return event_from(update)
 
 
