@@ -19,6 +19,7 @@ COMMANDS = {
     "import": (f"{_HERE}.export_import:import_", "Add sessions from files, or what an agent has kept itself"),
     "fork": (f"{_HERE}.modify:fork", "Begin a new session where another one was"),
     "hand-over": (f"{_HERE}.modify:hand_over", "Let another agent go on with a session"),
+    "permissions": (f"{_HERE}.permissions:permissions", 'List what was allowed "always", and take it back'),
     "rename": (f"{_HERE}.modify:rename", "Give a session another title"),
     "archive": (f"{_HERE}.modify:archive", "Put sessions away, or take them out again"),
     "delete": (f"{_HERE}.modify:delete", "Delete sessions for good"),
