@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 BANK = """
 from pathlib import Path
 from holdfast import Agent
-from holdfast.errors import RequestError
+from holdfast.errors import AuthRequired, RequestError
 
 agent = Agent("bank")
 KEY = Path("key")

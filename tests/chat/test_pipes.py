@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.chat.test_chat import CHATTY, SAID
+from tests.chat.test_logins import BANK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +119,43 @@ def test_what_a_broken_file_says_is_printed_once(tmp_path: Path) -> None:
     done = holdfast("broken.py", "--print", "--prompt", "x", cwd=tmp_path)
     assert done.returncode == 1 and done.stderr.count("expected ':'") == 1
     assert done.stderr.endswith("holdfast: holdfast run broken.py exited with status 1\n")
+
+
+CLERK = """
+from holdfast import Agent
+
+agent = Agent("clerk")
+
+@agent.prompt
+async def answer(turn):
+    await turn.say(str(await turn.ask("Where to?", {"city": {"type": "string"}})))
+    await turn.say(str(await turn.ask_url("Pay the fare", "https://example.org/pay")))
+"""
+
+
+def test_a_form_that_nobody_can_fill_in_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "clerk.py").write_text(CLERK)
+    for protocol in ("1", "2"):
+        done = holdfast("clerk.py", "--print", "--prompt", "go", "--protocol", protocol, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "NoneFalse\n")
+        assert done.stderr == (
+            "holdfast: Nobody can be asked here, so this was declined: Where to?; Pay the fare https://example.org/pay"
+            " Answer it in `holdfast chat` in a terminal.\n"
+        )
+        said = holdfast("clerk.py", "--protocol", protocol, cwd=tmp_path, stdin="go\n").stdout
+        assert "so this was declined: Where to? Answer it" in said and "Pay the fare https://example.org/pay" in said
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_a_login_that_needs_a_terminal_is_told_with_its_command_in_a_pipe(protocol: str, tmp_path: Path) -> None:
+    (tmp_path / "bank.py").write_text(BANK)
+    done = holdfast("bank.py", "--protocol", protocol, cwd=tmp_path, stdin="hello\n")
+    assert done.returncode == 1
+    assert "Paste a key: run `holdfast run bank.py --login paste` in a terminal" in done.stdout + done.stderr
+    later = BANK.replace("terminal=True", "terminal=True, required=False")
+    (tmp_path / "bank.py").write_text(later.replace("    await turn.say", "    raise AuthRequired('Your key')  #"))
+    said = holdfast("bank.py", "--protocol", protocol, cwd=tmp_path, stdin="hello\n").stdout
+    assert "The agent wants you to log in:\n  Paste a key: run `holdfast run bank.py --login paste`" in said
 
 
 READER = """

@@ -20,7 +20,7 @@ from holdfast.chat.composing import Composer
 from holdfast.chat.file_watch import POLL_SECONDS, take_snapshot, wait_for_change
 from holdfast.chat.inspect_wire import observe_wire
 from holdfast.chat.login import error_text, log_in, login_note
-from holdfast.chat.questions import allowed_reading, ask_elicitation, ask_permission, refused_alone
+from holdfast.chat.questions import allowed_reading, ask_elicitation, ask_permission, declined_alone, refused_alone
 from holdfast.chat.revising import Revision, revised_note
 from holdfast.chat.screen import Choice, KeyQuestion
 from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
@@ -30,6 +30,7 @@ from holdfast.chat.status import status_line
 from holdfast.client import connect
 from holdfast.client.connecting import START_SECONDS
 from holdfast.errors import ConnectionLost, HoldfastError, MessageLost, ProcessExited, RemoteError, UsageError
+from holdfast.model import ElicitationAnswer
 from holdfast.view.blocks import Note, Prompt
 from holdfast.view.live import LiveView
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from holdfast.chat.screen import Candidate, Screen
     from holdfast.chat.settings import ChatSettings
     from holdfast.client import ClientSession, Connection, UpdateStream
-    from holdfast.model import Elicitation, ElicitationAnswer, Permission
+    from holdfast.model import Elicitation, Permission
     from holdfast.view.blocks import Block
 
 LEAVE_SECONDS = 3.0
@@ -210,8 +211,8 @@ class Conversation:
             cwd=settings.process_cwd,
             protocol=settings.protocol,
             permissions=settings.permissions if settings.permissions in ("allow", "deny") else self._permission,
-            terminal_logins=self.screen.interactive,
-            questions=self._elicitation if self.screen.interactive else None,
+            terminal_logins=True,  # where there is no terminal we can say at least how to log in by one
+            questions=self._elicitation,
             on_complete=self._address_done,
             name=CLIENT_NAME,
             # Who sits there sees that it takes long, and leaves when it is too long: npx may be downloading.
@@ -460,6 +461,9 @@ class Conversation:
         return await ask_permission(self.screen, permission, self.view.asked(permission.shown_call(), known))
 
     async def _elicitation(self, _session: ClientSession | None, question: Elicitation) -> ElicitationAnswer:
+        if not self.screen.interactive:
+            self.screen.show(Note(declined_alone([question]), tone="warning"))
+            return ElicitationAnswer("decline")
         return await ask_elicitation(self.screen, question)
 
     async def _address_done(self, question: Elicitation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.chat.commands import typed_name
@@ -64,10 +65,18 @@ async def log_out(chat: Conversation) -> None:
 
 
 def login_note(chat: Conversation) -> Note:
-    """Return what to type where the agent wants a login in the middle of a turn."""
+    """Return what to type where the agent wants a login in the middle of a turn, or what to do elsewhere."""
     name = typed_name("login", chat.session.commands if chat.session is not None else {})
-    ways = " or ".join(f"/{name} {method['id']}" for method in chat.connection.auth_methods[:MOST_METHODS])
+    methods = chat.connection.auth_methods[:MOST_METHODS]
+    here = [method for method in methods if chat.screen.interactive or not _needs_terminal(method)]
+    if not here:
+        return Note("The agent wants you to log in:", dedent(ways_to_log_in(methods, chat.settings)), "ask")
+    ways = " or ".join(f"/{name} {method['id']}" for method in here)
     return Note(f"The agent wants you to log in: type {ways}, then say it again.", tone="ask")
+
+
+def _needs_terminal(method: Mapping[str, Any]) -> bool:
+    return method.get("type") == "terminal" or _terminal_meta(method) is not None
 
 
 def ways_to_log_in(methods: Sequence[Mapping[str, Any]], settings: ChatSettings) -> str:
@@ -116,7 +125,7 @@ async def _use(chat: Conversation, method: dict[str, Any]) -> None:
         raise UsageError(
             f"set {_variables(method) or 'the variables it wants'} in the environment and start the chat again"
         )
-    if method.get("type") == "terminal" or _terminal_meta(method) is not None:
+    if _needs_terminal(method):
         await _in_terminal(chat, method)
         return
     chat.show_activity("logging in")

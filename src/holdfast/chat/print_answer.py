@@ -13,7 +13,7 @@ from holdfast.chat.agent_output import AgentOutput
 from holdfast.chat.inspect_wire import observe_wire
 from holdfast.chat.login import error_text, ways_to_log_in
 from holdfast.chat.paint import Painter
-from holdfast.chat.questions import answer_alone, refused_alone
+from holdfast.chat.questions import answer_alone, declined_alone, refused_alone
 from holdfast.chat.session_opening import AUTH_REQUIRED, can_restore, open_session
 from holdfast.chat.settings import CLIENT_NAME
 from holdfast.client import connect
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from typing import Literal, TextIO
 
     from holdfast.chat.settings import ChatSettings, PrintFormat
-    from holdfast.client import Connection, SessionUpdate
+    from holdfast.client import ClientSession, Connection, SessionUpdate
+    from holdfast.client.services import Questions
     from holdfast.errors import HoldfastError
+    from holdfast.model import Elicitation
     from holdfast.view.blocks import Block
 
 
@@ -74,12 +76,14 @@ async def _answer(
     answer = {"text": AnswerPrinter, "quiet": LastMessagePrinter, "json": NothingPrinter}[options.format](stdout)
     details = DetailsPrinter(stderr, settings.cwd) if options.verbose else None
     refused: list[str] = []
+    declined: list[Elicitation] = []
     observe = observe_wire(settings, lambda line: stderr.write(f"{safe_text(line)}\n"))
     async with connect(
         *settings.command,
         cwd=settings.process_cwd,
         protocol=settings.protocol,
         permissions=answer_alone(settings.permissions, refused.append),
+        questions=_decline_to(declined),
         terminal_logins=True,  # so that we can say how to log in by one
         name=CLIENT_NAME,
         stderr=AgentOutput(lambda block: _print_block(stderr, block)).take if settings.shows_output else None,
@@ -98,9 +102,20 @@ async def _answer(
             answer.finish()
             if refused:
                 stderr.write(f"holdfast: {safe_text(refused_alone(refused, settings.permissions))}\n")
+            if declined:
+                stderr.write(f"holdfast: {safe_text(declined_alone(declined))}\n")
         if details is not None and can_restore(connection):
             stderr.write(f"{settings.resume_command(session.id)}\n")
         return turn.stop_reason
+
+
+def _decline_to(declined: list[Elicitation]) -> Questions:
+    """Return what declines forms, because nobody can be asked, and lists them."""
+
+    async def answer(_session: ClientSession | None, question: Elicitation) -> None:
+        declined.append(question)
+
+    return answer
 
 
 def _with_ways_to_log_in(error: RemoteError, connection: Connection, settings: ChatSettings) -> HoldfastError:

@@ -65,6 +65,17 @@ def refused_alone(titles: Sequence[str], choice: PermissionChoice | None) -> str
     return f"Nobody can be asked here, so this was refused: {asked} Allow everything with --permissions allow{reads}."
 
 
+def declined_alone(questions: Sequence[Elicitation]) -> str:
+    """Return what to tell of forms and addresses that were declined because nobody could be asked."""
+    asked = "; ".join(dict.fromkeys(_asked_of(question) for question in questions))
+    return f"Nobody can be asked here, so this was declined: {asked} Answer it in `holdfast chat` in a terminal."
+
+
+def _asked_of(question: Elicitation) -> str:
+    message = _shortened(str(question.params.get("message") or "The agent asks for something."))
+    return f"{message} {safe_line(str(question.params.get('url', '')))}" if question.mode == "url" else message
+
+
 async def ask_permission(screen: Screen, permission: Permission, call: Call) -> str | None:
     """Ask whether the agent may do something; return the id of the option that was chosen.
 
