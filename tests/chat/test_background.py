@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.chat.test_pipes import holdfast
 from tests.support.terminal import chat
 
 if TYPE_CHECKING:
@@ -102,3 +103,14 @@ def test_version_1_is_said_not_to_tell_what_goes_on(garden: Path) -> None:
         window.shows("gardener")
         window.say("/stop")
         window.shows("version 1 of the protocol")
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_what_ends_with_the_agent_is_told_when_the_chat_ends(protocol: str, garden: Path) -> None:
+    done = holdfast("gardener.py", "--protocol", protocol, "--print", "--prompt", "grow", cwd=garden)
+    assert (done.returncode, done.stdout) == (0, "It grows.\n")
+    assert done.stderr == "holdfast: Cancelled, because the agent ends with the chat: Grow\n"
+    said = holdfast("gardener.py", "--protocol", protocol, cwd=garden, stdin="grow\n").stdout
+    assert "Cancelled, because the agent ends with the chat: Grow\n" in said
+    (garden / "ripe").touch()
+    assert holdfast("demo", "--print", "--prompt", "/tool", cwd=garden).stderr == ""

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.chat.conversation import Conversation
+    from holdfast.chat.settings import ChatSettings
     from holdfast.client import ClientSession
+    from holdfast.model import Entry
 
 MAX_LINE = 120
 """So much of a command is listed."""
@@ -40,6 +42,29 @@ async def stop_job(chat: Conversation, session: ClientSession, wanted: str) -> N
     if key is not None:
         await session.stop_background(key)
         chat.screen.show(Note(f"Asked to stop: {safe_line(jobs[key]['title'])}", tone="good"))
+
+
+def ending_with_agent(session: ClientSession, settings: ChatSettings) -> str | None:
+    """Return what to tell of work that goes on and ends now, with the agent's process; None where there is none.
+
+    An agent on a server goes on with it. Version 1 tells only of tool calls, and not every agent ends those it made.
+    """
+    if not settings.agent_command or session.running:
+        return None
+    titles = [str(job["title"]) for job in session.background.values()]
+    if not titles and settings.runs_ours:
+        titles = [_call_title(entry) for entry in session.history if _is_in_progress(entry)]
+    if not titles:
+        return None
+    return f"Cancelled, because the agent ends with the chat: {', '.join(map(safe_line, titles))}"
+
+
+def _is_in_progress(entry: Entry) -> bool:
+    return entry.entity == "tool_call_update" and entry.members.get("status") == "in_progress"
+
+
+def _call_title(entry: Entry) -> str:
+    return str(entry.members.get("title") or entry.members.get("name") or entry.key)
 
 
 def _jobs(chat: Conversation, session: ClientSession) -> dict[str, dict[str, Any]]:

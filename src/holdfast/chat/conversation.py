@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.agent_output import AgentOutput
+from holdfast.chat.background_jobs import ending_with_agent
 from holdfast.chat.command_actions import run_command, switch_to
 from holdfast.chat.commands import KEYS, PREFIX, complete_line, is_help_of_agent, parse_command
 from holdfast.chat.composing import Composer
@@ -222,6 +223,8 @@ class Conversation:
         ) as self.connection:
             if (session := await self._open(settings)) is not None:
                 await self._follow_sessions(session)
+                if (ending := ending_with_agent(self.session or session, settings)) is not None:
+                    self.screen.show(Note(ending, tone="warning"))
 
     def _show_output(self, block: Block) -> None:
         self.screen.show(block)

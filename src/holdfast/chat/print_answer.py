@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.chat.agent_output import AgentOutput
+from holdfast.chat.background_jobs import ending_with_agent
 from holdfast.chat.inspect_wire import observe_wire
 from holdfast.chat.login import error_text, ways_to_log_in
 from holdfast.chat.paint import Painter
@@ -104,6 +105,8 @@ async def _answer(
                 stderr.write(f"holdfast: {safe_text(refused_alone(refused, settings.permissions))}\n")
             if declined:
                 stderr.write(f"holdfast: {safe_text(declined_alone(declined))}\n")
+        if (ending := ending_with_agent(session, settings)) is not None:
+            stderr.write(f"holdfast: {safe_text(ending)}\n")
         if details is not None and can_restore(connection):
             stderr.write(f"{settings.resume_command(session.id)}\n")
         return turn.stop_reason

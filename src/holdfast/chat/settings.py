@@ -89,6 +89,11 @@ class ChatSettings:
         return self.here or self.cwd
 
     @property
+    def runs_ours(self) -> bool:
+        """Whether the agent is one that Holdfast runs, not a command of somebody else's."""
+        return self.agent_command[1:4] == ("-m", "holdfast", "run")
+
+    @property
     def restores(self) -> bool:
         """Whether the session exists already."""
         return self.newest or self.resume is not None
