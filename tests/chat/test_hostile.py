@@ -69,6 +69,53 @@ def test_nothing_an_agent_says_reaches_the_terminal_as_more_than_text(tmp_path: 
         unharmed(window)
 
 
+MORTAL = """
+import os, sys, threading, time
+from pathlib import Path
+from holdfast import Agent
+
+agent = Agent("mortal")
+if Path("dead").exists():
+    sys.exit(5)
+
+def die_later():
+    while not Path("die").exists():
+        time.sleep(0.05)
+    Path("die").unlink()
+    os._exit(7)
+
+threading.Thread(target=die_later, daemon=True).start()
+
+@agent.prompt
+async def answer(turn):
+    await turn.say(f"You said: {turn.text}.")
+"""
+
+
+def test_enter_in_a_half_typed_line_starts_an_agent_that_died_again_unless_it_dies_at_once(tmp_path: Path) -> None:
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    with chat("mortal.py", cwd=tmp_path, rows=40) as window:
+        window.shows("/help lists keys")
+        window.say("one")
+        window.shows("You said: one.")
+        window.type("half a li")
+        (tmp_path / "die").touch()
+        window.shows("[r] Start it again with this session (Enter)")
+        window.type("ne")
+        window.press("Enter")
+        window.shows("The agent runs again, in the same session.")
+        window.press("C-c")
+        window.say("two")
+        window.shows("You said: two.")
+        (tmp_path / "dead").touch()
+        (tmp_path / "die").touch()
+        window.shows("[r] Start it again with this session (Enter)")
+        window.press("Enter")
+        window.shows("[q] Leave (Enter)")
+        window.press("Enter")
+        assert window.status() == 1
+
+
 def test_an_agent_that_dies_leaves_its_last_words_and_comes_back_with_the_session(tmp_path: Path) -> None:
     with chat(CHATTY, cwd=tmp_path, columns=120, rows=40) as window:
         window.shows("Chatty")
@@ -77,7 +124,7 @@ def test_an_agent_that_dies_leaves_its_last_words_and_comes_back_with_the_sessio
         window.say("/die")
         window.shows("✗ The agent exited with status 3")
         window.shows("last words␛]52;c;ZXZpbA==␇␛]0;owned␇")
-        window.shows("[q] Leave (Enter)")
+        window.shows("[r] Start it again with this session (Enter)")
         window.press("r")
         window.shows("The agent runs again, in the same session.")
         window.say("and now?")
@@ -85,7 +132,7 @@ def test_an_agent_that_dies_leaves_its_last_words_and_comes_back_with_the_sessio
         assert screen.count("remember this") == 2  # what was shown is not shown again
         unharmed(window)
         window.say("/die")
-        window.shows("[q] Leave (Enter)")
+        window.until(lambda: "The agent is gone." in window.screen(), "not asked")
         window.press("q")
         assert window.status() == 1
         assert re.search(r"holdfast chat --resume sess_\w+ \S*chatty.py", window.scrollback())

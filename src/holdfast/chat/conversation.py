@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from holdfast.chat.agent_death import again_question, death_note
 from holdfast.chat.agent_output import AgentOutput
 from holdfast.chat.background_jobs import ending_with_agent
 from holdfast.chat.command_actions import run_command, switch_to
@@ -30,7 +31,7 @@ from holdfast.chat.shell_command import run_shell, shell_block
 from holdfast.chat.status import status_line
 from holdfast.client import connect
 from holdfast.client.connecting import START_SECONDS
-from holdfast.errors import ConnectionLost, HoldfastError, MessageLost, ProcessExited, RemoteError, UsageError
+from holdfast.errors import ConnectionLost, HoldfastError, MessageLost, RemoteError, UsageError
 from holdfast.model import ElicitationAnswer
 from holdfast.view.blocks import Note, Prompt
 from holdfast.view.live import LiveView
@@ -52,8 +53,6 @@ FRAME = 0.02
 """After so many seconds of updates without a pause, other tasks get their turn."""
 SHOWN_ENTRIES = 1_000
 """So many entries of a session that is gone on with are shown, the last: of 100,000 nobody reads the first."""
-QUOTED_LINES = 15
-"""So many lines of what a dead agent wrote last are quoted."""
 
 
 class Conversation:
@@ -77,6 +76,7 @@ class Conversation:
         self._turn_over = asyncio.Event()
         self._update_seen = asyncio.Event()
         self._worth_resuming = False
+        self._worth_restarting = True  # unless nothing was said to the agent since it was started again
         self._updates: UpdateStream
         self._changed = False  # whether the agent's file was, and the agent is to be started again
         self._output = AgentOutput(self._show_output)
@@ -163,7 +163,7 @@ class Conversation:
                 self.show_activity("")
                 if screen.left.is_set():
                     return 0
-                screen.show(*self.view.finish(), _death_note(e, quoted=not settings.shows_output))
+                screen.show(*self.view.finish(), death_note(e, quoted=not settings.shows_output))
                 if not await self._wanted_again(settings):
                     return 0 if settings.watched and screen.left.is_set() else 1
             else:
@@ -291,8 +291,9 @@ class Conversation:
             return not waiting.cancelled()
         if self.session is None or not self.screen.interactive:
             return False
-        choices = (Choice("r", "Start it again with this session", "again", "good"), Choice("q", "Leave", "leave"))
-        return await self.screen.ask_key(KeyQuestion("The agent is gone.", choices, "leave")) == "again"
+        question = again_question(in_vain=not self._worth_restarting)
+        self._worth_restarting = False
+        return await self.screen.ask_key(question) == "again"
 
     # Updates and prompts
 
@@ -400,7 +401,7 @@ class Conversation:
             self.screen.show(Note("It goes along with your next message.", tone="good"))
 
     async def _prompt(self, session: ClientSession, text: str, blocks: list[dict[str, Any]]) -> None:
-        self._worth_resuming = True
+        self._worth_resuming = self._worth_restarting = True
         self._turn_over.clear()
         self.last_turn.clear()
         sent = "".join(block["text"] for block in blocks if block.get("type") == "text")
@@ -478,16 +479,6 @@ class Conversation:
             self._activity = what
             self._since = time.monotonic()
             self.screen.changed()
-
-
-def _death_note(lost: ConnectionLost, *, quoted: bool) -> Note:
-    """Return a note on how the agent ended; what it wrote last is `quoted` unless it was shown already."""
-    if not isinstance(lost, ProcessExited):
-        return Note("The connection to the agent is lost", str(lost), "error")
-    written = lost.stdout.splitlines()[-QUOTED_LINES:]
-    if quoted:
-        written += lost.stderr.splitlines()[-QUOTED_LINES:] or ["It wrote nothing to stderr."]
-    return Note(f"The agent {lost.how}", "\n".join(written), "error")
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:
