@@ -11,13 +11,17 @@ from holdfast.errors import StoreDamaged
 from holdfast.format.segments import damaged_line, is_whole, some_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
 FIRST_READ_BYTES = 32 << 10
 """How much of a history is read first: a little, so that something can be shown soon; then much at a time."""
 
 KEPT_BYTES = 2 << 20
 """So much freed memory is worth keeping: what is read, and what is being sent."""
+
+
+PART_BYTES = 896 << 10
+"""How much of a history whoever reads it is given at a time."""
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -107,6 +111,20 @@ class BlockReader:
         if not blocks:
             raise damaged(self._session, self.line, end)
         return False
+
+
+def parts(blocks: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Cut what was read into parts of about `PART_BYTES`."""
+    part: list[bytes] = []
+    size = 0
+    for block in blocks:
+        part.append(block)
+        size += len(block)
+        if size >= PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def damaged(session: str, first: int, end: int) -> StoreDamaged:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import InvalidParams, SessionNotFound
 from holdfast.format import messages_in
 from holdfast.format.segments import checksum, end_of_entry
-from holdfast.store.history_blocks import FIRST_READ_BYTES, Segment, damaged
+from holdfast.store.history_blocks import FIRST_READ_BYTES, PART_BYTES, Segment, damaged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from holdfast.store.postgres.claims import Held
     from holdfast.store.postgres.database import Database
 
-READ_BYTES = 896 << 10
-"""How much is read at a time; twice that is in memory, because the next is read while some is sent."""
-
 
 async def read_blocks(database: Database, n: int, session: str, reader: BlockReader) -> AsyncIterator[list[bytes]]:
     """Read a history as far as a reader wants it; while some blocks are sent the next are read."""
@@ -35,7 +32,7 @@ async def read_blocks(database: Database, n: int, session: str, reader: BlockRea
     ahead = asyncio.ensure_future(_segments(database, n, reader.line, FIRST_READ_BYTES))
     try:
         while True:
-            blocks = reader.blocks(await ahead, READ_BYTES)
+            blocks = reader.blocks(await ahead, PART_BYTES)
             if not blocks:
                 if await database.first("get_session", session) is None:  # it was deleted meanwhile
                     raise SessionNotFound(session)
@@ -43,7 +40,7 @@ async def read_blocks(database: Database, n: int, session: str, reader: BlockRea
             if reader.is_done:
                 yield blocks
                 return
-            ahead = asyncio.ensure_future(_segments(database, n, reader.line, READ_BYTES))
+            ahead = asyncio.ensure_future(_segments(database, n, reader.line, PART_BYTES))
             yield blocks
     finally:
         # What is on its way to a reader that leaves is waited for: to cancel it the driver would connect once more, and

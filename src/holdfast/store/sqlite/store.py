@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.errors import SessionBusy, StoreError
 from holdfast.format.log_records import Beginning
+from holdfast.store.history_blocks import parts
 from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry, SearchArea, Snapshot
 from holdfast.store.reports import Finding
 from holdfast.store.sqlite import histories, scopes, search, search_index, sessions
@@ -397,7 +398,8 @@ class SqliteStore:
     ) -> AsyncIterator[list[bytes]]:
         reading = HistoryReader(session, start, end, marks=damaged == "mark")
         while blocks := await self._reader.run(reading.next_blocks):
-            yield blocks
+            for part in parts(blocks):
+                yield part
             if reading.is_done:
                 return
 
