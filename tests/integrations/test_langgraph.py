@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import date
 from operator import add
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,6 +107,26 @@ async def test_what_else_is_in_the_state_comes_back_with_the_session(tmp_path: P
             for prompt in prompts:
                 await client.prompt(session, prompt)
             assert client.said() == answers
+
+
+async def test_messages_with_more_in_them_than_json_has_are_remembered(tmp_path: Path) -> None:
+    seen: list[list[Any]] = []
+
+    def look(state: Any) -> Any:
+        seen.append([message.additional_kwargs for message in state["messages"] if isinstance(message, AIMessage)])
+        return {"messages": [AIMessage("seen", additional_kwargs={"pair": (1, 2), "at": date(2026, 1, 1)})]}
+
+    session = ""
+    for _ in range(2):
+        async with serving(acp_agent(graph(look), name="pilot"), tmp_path / "s.db") as host:
+            client = await host.client(1)
+            if session:
+                await client.load(session)
+            session = session or await client.new()
+            for prompt in ("a", "b"):
+                assert await client.prompt(session, prompt) == "end_turn"
+    assert [len(each) for each in seen] == [0, 1, 2, 3]
+    assert all(kept == {"pair": [1, 2], "at": "2026-01-01"} for kept in seen[2])  # as in every later process
 
 
 async def test_a_graph_that_makes_a_summary_goes_on_with_that_alone(tmp_path: Path) -> None:

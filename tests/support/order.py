@@ -24,6 +24,7 @@ LONGEST = (
     "tests/laws/test_engine.py",
     "tests/faults/test_nodes.py",
     "tests/faults/test_postgres_full_disk.py",
+    "tests/interaction/test_connect.py",
 )
 """The files whose tests take longest, the longest first. (`pytest --durations=50` tells.)"""
 
