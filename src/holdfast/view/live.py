@@ -72,6 +72,9 @@ class LiveView:
                 self._earlier.note(entry)
         for entry in unfinished(before):
             self._take_whole(entry)
+        for key in self._background:  # of which no call may be known
+            if self._entries.get(_TERMINAL, key) is None and (entry := before.get(_TERMINAL, key)) is not None:
+                self._take_whole(entry)
         self._shown_in = {key: call for key, call in self._shown_in.items() if self._entries.get(_TERMINAL, key)}
 
     def _take_whole(self, entry: Entry) -> None:
@@ -84,8 +87,8 @@ class LiveView:
         return Prompt(text)
 
     def knows(self, call: str) -> bool:
-        """Return whether a tool call was seen in this turn."""
-        return call in self._open or call in self._given
+        """Return whether a tool call was seen."""
+        return call in self._open or call in self._given or call in self._earlier
 
     def asked(self, members: Update, known: Entry | None) -> Call:
         """Return what to show of a tool call that is to be permitted. It is not shown again when the call ends."""
@@ -158,7 +161,9 @@ class LiveView:
         self._told_end = False
 
     def finish(self) -> Iterator[Block]:
-        """Yield all that is left: nothing more will come."""
+        """Yield all that is left, also of what went on beside the turns: nothing more will come."""
+        yield from self._pause()
+        yield from [call for call in self.going_on() if call.key not in self._open and call.key not in self._late]
         self._background = {}
         yield from self._end_turn()
 

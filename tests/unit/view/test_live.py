@@ -399,3 +399,18 @@ def test_what_goes_on_in_the_background_of_a_session_that_is_restored_is_live() 
     see(view, "terminal_update", terminalId="u", command="make watch")
     assert calls(view.live()) == [("Serve", "in_progress", ["up\nmore"]), ("make watch", "in_progress", [])]
     assert calls(see(view, "terminal_update", terminalId="t", exitStatus={})) == [("Serve", "completed", ["up\nmore"])]
+
+
+@pytest.mark.requirement("C13")
+def test_what_went_on_in_the_background_is_given_as_far_as_it_came_when_nothing_more_will_come() -> None:
+    view = LiveView()
+    call(view, title="Grow", status="in_progress")
+    content(view, "a leaf")
+    see(view, "terminal_update", terminalId="u", command="make watch")
+    state(view, "running", ("tool_call", "c"), ("terminal", "u"))
+    for _ in range(2):
+        assert calls(state(view, "idle", ("tool_call", "c"), ("terminal", "u"))) == []
+    output(view, b"up\n", "u")
+    shown = [("Grow", "in_progress", ["a leaf"]), ("make watch", "in_progress", ["up"])]
+    assert calls(view.live()) == shown == calls(view.finish())
+    assert list(view.live()) == list(view.finish()) == []
