@@ -25,6 +25,7 @@ from tests.support.terminal import window
 from tests.support.wire import wait_for_death
 
 import holdfast
+from holdfast.chat.program_in_terminal import ProgramEnd, run_in_terminal
 from holdfast.children import start
 from holdfast.children.undumpable import make_undumpable
 from holdfast.children.windows import command_line
@@ -293,3 +294,9 @@ def test_on_macos_what_is_durable_is_not_in_the_memory_of_the_drive(
     assert asked == each
     turn_file._sync_data(0)  # pyright: ignore[reportPrivateUsage]
     assert asked == each * 2
+
+
+async def test_a_program_that_has_the_terminal_on_windows_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    command = (sys.executable, "-c", "import sys; sys.exit(3)")
+    assert await run_in_terminal(command, ".", dict(os.environ)) == ProgramEnd(3, "")

@@ -48,12 +48,12 @@ class AuthorSession:
 
     def __init__(self, agent: Agent, session: LiveSession, servers: tuple[Server, ...]) -> None:
         self.agent: Agent = agent
-        self.live = session
+        self.live: LiveSession = session
         self.servers: McpServers = McpServers(session, servers)
         self.own_options: Mapping[str, Option | None] = NOTHING
         """The options of this session alone; None where one of the agent's is not offered in it."""
         self.own_commands: Mapping[str, Command | None] = NOTHING
-        self.announces = False
+        self.announces: bool = False
         """Whether clients are told of changes: not before the session is open, its answer tells them all."""
         self._clients: tuple[ClientWork, ...] = ()
         self._scratch: dict[str, Any] | None = None

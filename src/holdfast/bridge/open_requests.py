@@ -13,10 +13,10 @@ class OpenSession:
     """A session that the editor has open."""
 
     def __init__(self, params: dict[str, Any], position: str | None) -> None:
-        self.params = params
-        self.position = position
-        self.lines = 0  # how many lines of that position the editor has
-        self.known = 0  # how many of those that come now it has
+        self.params: dict[str, Any] = params
+        self.position: str | None = position
+        self.lines: int = 0  # how many lines of that position the editor has
+        self.known: int = 0  # how many of those that come now it has
 
     def take(self, position: str | None) -> bool:
         """Note an update; return whether the editor has it already."""
@@ -35,10 +35,10 @@ class PendingRequest:
     """A request of the editor's that is not answered."""
 
     def __init__(self, line: bytes, method: str, params: dict[str, Any]) -> None:
-        self.line = line
-        self.method = method
-        self.params = params
-        self.sent = False
+        self.line: bytes = line
+        self.method: str = method
+        self.params: dict[str, Any] = params
+        self.sent: bool = False
 
 
 class OpenAsk:

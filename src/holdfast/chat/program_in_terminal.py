@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import termios
 from contextlib import suppress
 from typing import NamedTuple
 
 from holdfast.view.safe_text import terminal_text
+
+if sys.platform != "win32":
+    import termios
 
 KEPT_BYTES = 4 << 10
 """So much of what it writes to stderr is kept, the last."""
@@ -28,6 +30,9 @@ class ProgramEnd(NamedTuple):
 
 async def run_in_terminal(command: tuple[str, ...], cwd: str, env: dict[str, str]) -> ProgramEnd:
     """Run a program until it ends. What it writes to stderr is on the screen at once, and its end is remembered."""
+    if sys.platform == "win32":  # there are no such terminals: nothing is remembered
+        process = await asyncio.create_subprocess_exec(*command, cwd=cwd, env=env)
+        return ProgramEnd(await process.wait(), "")
     ours, theirs = os.openpty()
     written = bytearray()
     loop = asyncio.get_running_loop()
