@@ -14,9 +14,6 @@ from typing import NamedTuple
 
 from holdfast.view.safe_text import terminal_text
 
-if sys.platform != "win32":
-    import termios
-
 KEPT_BYTES = 4 << 10
 """So much of what it writes to stderr is kept, the last."""
 
@@ -33,6 +30,8 @@ async def run_in_terminal(command: tuple[str, ...], cwd: str, env: dict[str, str
     if sys.platform == "win32":  # there are no such terminals: nothing is remembered
         process = await asyncio.create_subprocess_exec(*command, cwd=cwd, env=env)
         return ProgramEnd(await process.wait(), "")
+    import termios  # noqa: PLC0415  (not everywhere)
+
     ours, theirs = os.openpty()
     written = bytearray()
     loop = asyncio.get_running_loop()
