@@ -231,6 +231,30 @@ async def test_an_owner_that_cannot_be_reached_while_its_lease_holds_is_named(tm
             assert two.said() == numbers(2)
 
 
+@pytest.mark.requirement("P6")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_node_that_is_started_anew_at_its_address_does_not_wait_for_the_one_that_was_there(
+    version: int, tmp_path: Path
+) -> None:
+    """For the database the owner of its sessions lives until its lease is over, and has the address of this one."""
+    with nodes(tmp_path, "a") as (a,):
+        async with a.client(version) as one:
+            idle, broken = [await one.new(str(tmp_path)) for _ in range(2)]
+            await one.prompt(idle, "1")
+            one.begin_prompt(broken, "2 wait")
+            await heard(one, numbers(1) + numbers(2))
+            a.kill()
+        a.start()
+        async with a.client(version) as again:
+            await join(again, idle, tmp_path)
+            assert again.said() == numbers(1)
+            with pytest.raises(Refused, match="which does not answer"):
+                await join(again, broken, tmp_path)
+            await postgres.end_lease(a.store, broken)
+            await join(again, broken, tmp_path)
+            assert again.said() == numbers(1) + numbers(2)
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.requirement("P1", "P2", "P3")
 async def test_clients_at_random_nodes_lose_nothing_in_a_bad_time() -> None:

@@ -141,7 +141,12 @@ class PeerNeighbours:
             self._accepted.discard(link)
 
     async def reach(self, address: str, user: Callable[[Link], LinkUser]) -> Link:
-        """Open a link to a process; raise `NeighbourLost` where it cannot be reached, or does not answer."""
+        """Open a link to a process; raise `NeighbourLost` where it cannot be reached, or does not answer.
+
+        An owner with our own address is gone: it was started there before us. Whoever asks itself waits for ever.
+        """
+        if address == self._address:
+            raise NeighbourLost("it has ended, and was started anew")
         link = PeerLink(await self._connect(address))
         self._run(link.run())
         try:
