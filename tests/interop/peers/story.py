@@ -65,6 +65,14 @@ class Notes:
                 self._news.clear()
                 await self._news.wait()
 
+    async def quiet(self) -> None:
+        """Wait until nothing more is told: the SDK has handlers run beside, and they may come after an answer."""
+        known, rounds = -1, 0
+        while rounds < 20:
+            rounds = rounds + 1 if len(self._updates) == known else 0
+            known = len(self._updates)
+            await asyncio.sleep(0.005)
+
     async def until_told(self, mark: int, session: str, kind: str) -> None:
         await self.until(mark, session, lambda told: any(it["sessionUpdate"] == kind for it in told))
 
@@ -150,6 +158,7 @@ class Story:
     async def _prompt(self, peer: Peer, session: str, text: str) -> None:
         mark = self._notes.mark()
         stop = await peer.prompt(session, text)
+        await self._notes.quiet()
         self._note(text, stop, self._notes.since(mark, session))
 
     def _note(self, text: str, stop: str, told: list[dict[str, Any]]) -> None:
@@ -164,6 +173,7 @@ class Story:
         await self._notes.until(mark, session, lambda told: " 20 " in said(told, "agent"))
         await peer.cancel(session)
         stop = await turn
+        await self._notes.quiet()
         self._note(ENDLESS, stop, self._notes.since(mark, session))
 
     async def _list(self, peer: Peer) -> None:
@@ -196,6 +206,7 @@ class Story:
             mark = self._notes.mark()
             options = await peer.load(id_, self._cwd)
             await self._notes.until_told(mark, id_, "session_info_update")
+            await self._notes.quiet()
             told = self._notes.since(mark, id_)
             self.report[name] = {
                 "options": options,
@@ -208,6 +219,7 @@ class Story:
         mark = self._notes.mark()
         self.report["resumed"] = await peer.resume(session, self._cwd)
         await self._notes.until_told(mark, session, "available_commands_update")
+        await self._notes.quiet()
         self.report["resumed_told"] = sorted({it["sessionUpdate"] for it in self._notes.since(mark, session)})
         fork = await peer.fork(session, self._cwd)
         self.report["forks"] = fork != session
