@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.acp import Refused, patiently, serving
+from tests.support.links import PATIENCE
 
 from holdfast import Agent
 from holdfast.engine.relay import finding
 from holdfast.engine.relay.follower import FollowedSession
+from holdfast.engine.relay.owner import RelayService
 from holdfast.errors import PositionLost
 
 if TYPE_CHECKING:
@@ -491,6 +493,37 @@ async def test_who_follows_a_turn_whose_owner_quits_is_told_its_end_also_where_t
             await follower.until(lambda: follower.states()[-1] in ("error", "cancelled"))
         await follower.until(lambda: any("the agent failed" in it["title"] for it in follower.updates("notice")))
         assert not any("hunter2" in it["title"] for it in follower.updates("notice"))
+
+
+@pytest.mark.requirement("F4", "P6")
+async def test_a_turn_that_ends_while_its_link_is_cut_has_its_own_end_however_soon_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the end of a turn and the moment when it is noted, the turn was unknown, and taken for interrupted."""
+    noting: list[Any] = []
+    note_end: Any = RelayService.note_end
+
+    def note_later(*noted: Any) -> None:
+        noting.append(noted)
+
+    async with hosts(tmp_path / "s.db") as (shared, (near, far)):
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", 1)
+        session = await owner.new()
+        await join(follower, session)
+        mine = follower.begin_prompt(session, "wait gate")
+        await follower.until(lambda: "waiting" in follower.said())
+        monkeypatch.setattr(RelayService, "note_end", note_later)
+        async with vars(far.host.opened)["_registry"].lock(session):  # nobody finds it again meanwhile
+            cut_links(near)
+            async with asyncio.timeout(PATIENCE):
+                # What was asked over them is given up by then.
+                while vars(near.host.neighbours)["_accepted"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            shared.gate("gate").set()
+            await owner.until(lambda: owner.states()[-1] == "end_turn")
+        assert (await patiently(mine))["stopReason"] == "end_turn"
+        for noted in noting:
+            note_end(*noted)
 
 
 def stop_listening(host: Serving) -> None:

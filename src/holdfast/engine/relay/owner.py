@@ -72,6 +72,8 @@ class RelayService:
         self.registry = registry
         self.neighbours = neighbours
         self.clients: dict[str, RelayedClient] = {}
+        self.turns: dict[str, LiveTurn] = {}
+        """Those that clients of other processes have prompted, by message, until their end is noted."""
         self.ends: dict[str, Ended] = {}
 
     def accept(self, link: Link) -> OwnerLink:
@@ -80,6 +82,7 @@ class RelayService:
 
     def note_end(self, message_id: str, end: Ended) -> None:
         """Remember how a turn has ended, for a while."""
+        self.turns.pop(message_id, None)
         self.ends[message_id] = end
         while len(self.ends) > REMEMBERED_ENDS:
             del self.ends[next(iter(self.ends))]
@@ -226,6 +229,7 @@ class OwnerLink:
         session, client = self._opened()
         note_trace(params.meta)
         turn = session.prompt(params.content, client, params.meta, message_id=params.message_id)
+        self._service.turns[params.message_id] = turn
         turn.accepted.add_done_callback(lambda accepted: self._accepted(accepted, params.message_id))
         return await self._ended(turn)
 
@@ -239,10 +243,10 @@ class OwnerLink:
         return _end_of(turn)
 
     async def _end_of(self, params: OfTurn) -> Ended | None:
-        session, client = self._opened()
-        for turn in session.turns_of(client):
-            if turn.message_id == params.message_id:
-                return await self._ended(turn)
+        _, client = self._opened()
+        turn = self._service.turns.get(params.message_id)
+        if turn is not None and turn.client is client:  # its end may come in this very tick
+            return await self._ended(turn)
         return self._service.ends.get(params.message_id)
 
     def _cancel(self, params: msgspec.Raw) -> None:
