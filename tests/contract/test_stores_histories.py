@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from contextlib import aclosing
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.support.stores import (
@@ -29,7 +30,7 @@ from holdfast.model import SessionState
 from holdfast.store import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from tests.support.stores import Place
 
@@ -159,7 +160,8 @@ async def test_segments_made_into_one_while_they_are_read_are_read_once(place: P
         said = [line_of(5_000) for _ in range(12)]
         for line in said:
             await turn(store, claim, line)
-        read = await anext(store.read(claim.session, 0, 12))
+        async with aclosing(cast("AsyncGenerator[list[bytes]]", store.read(claim.session, 0, 12))) as reading:
+            read = await anext(reading)
         assert 1 < len(read) < 12, "they are apart, and not all of them are read at once"
         await turn(store, claim, line_of(10_000))
         read += [block async for some in store.read(claim.session, len(read), 12) for block in some]
