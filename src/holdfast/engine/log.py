@@ -37,6 +37,12 @@ LONGEST_PACE = 0.02
 class OpenLog:
     """What was said since the last seal, on its way from said to kept to shown."""
 
+    __slots__ = (
+        "_all_kept", "_failed", "_in_flight", "_is_due", "_log", "_loop", "_next_showing", "_passed", "_pending",
+        "_pending_bytes", "_sealed", "_show_events", "_timer", "_to_show", "congested", "failure", "history", "private",
+        "rest", "sealing", "unshown",
+    )  # fmt: skip
+
     def __init__(
         self,
         turn_log: TurnLog,
@@ -62,7 +68,7 @@ class OpenLog:
         self.rest: bytes = b""
         """The lines of what is left to the seal…"""
         self._sealed: asyncio.Future[None] | None = None  # …which is shown, or cannot be, when this completes
-        self.sealing = False
+        self.sealing: bool = False
         """Whether it is being sealed: it takes nothing more, and is still the end of what was said."""
         self.congested: bool = False
         """Whether whoever says more now should wait first."""
@@ -168,7 +174,9 @@ class OpenLog:
         self._keep()
         held = None if self._all_kept is not None else self._log.hold()
         if held is None:
-            await self.shown()
+            if self._in_flight:
+                await self.shown()
+            self._show()
             return
         before = [
             flight.kept for flight in self._in_flight if flight.kept is not None and flight.kept is not held.waiting

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from holdfast.engine.session import LiveSession
     from holdfast.engine.turn import LiveTurn
@@ -402,6 +402,10 @@ class OpenTurn(Protocol):
     @property
     def refusal(self) -> RequestError | None:
         """Why it never began, or could not be stored, where the error says more than its end does."""
+        ...
+
+    def when_ended(self, call: Callable[[TurnEnd], None]) -> None:
+        """Call a function at the turn's end; at once where that is over."""
         ...
 
     def wait_for_end(self) -> asyncio.Future[TurnEnd]:

@@ -53,6 +53,8 @@ RUNNING_PHASES = (Phase.RUNNING, Phase.ASKING)
 
 OVER = "This turn is over; nothing more can be said or asked in it"
 
+ENDED_WELL = event_from({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"})
+
 CLOSED_AS = {"end_turn": "completed", "cancelled": "cancelled"}
 """How a tool call that was left open ends; otherwise it failed."""
 
@@ -103,15 +105,15 @@ class LiveTurn:
         """Why this process ended it, where it did."""
         self.refusal: RequestError | None = None
         """Why it never began, or could not be stored, where the error says more than its end does."""
-        self.accepted: asyncio.Future[str] = loop.create_future()
-        """Resolves to the id of the user's message once the prompt is stored; where it is not acknowledged, once the
-        turn has begun."""
-        self.ended: asyncio.Future[TurnEnd] = loop.create_future()
-        """Resolves once the turn's end is durable."""
+        self.end: TurnEnd | None = None
+        """How it ended, once that is durable."""
         self._acknowledged = acknowledged
+        # Made when somebody asks for them: most turns have nobody who does.
+        self._acceptance: asyncio.Future[str] | None = None
+        self._ending: asyncio.Future[TurnEnd] | None = None
         self._over: asyncio.Future[None] | None = None
         self._loop = loop
-        self._end_waiters: list[asyncio.Future[TurnEnd]] = []
+        self._when_ended: list[Callable[[TurnEnd], None]] = []
         self._log: OpenLog | None = None
         self._performing: asyncio.Task[None] | None = None  # set while the agent is at work in it
         self._is_left_behind = False  # whether it is, and the turn has ended without it
@@ -144,6 +146,25 @@ class LiveTurn:
         return self._over
 
     @property
+    def accepted(self) -> asyncio.Future[str]:
+        """Resolves to the id of the user's message once the prompt is stored.
+
+        Where it is not acknowledged, once the turn has begun.
+        """
+        if self._acceptance is None:
+            self._acceptance = self._loop.create_future()
+            if self.phase is not Phase.WAITING:
+                self._acceptance.set_result(self.message_id)
+        return self._acceptance
+
+    @property
+    def ended(self) -> asyncio.Future[TurnEnd]:
+        """Resolves once the turn's end is durable."""
+        if self._ending is None:
+            self._ending = self.wait_for_end()
+        return self._ending
+
+    @property
     def history(self) -> History:
         """What was said in this turn so far, folded."""
         return self._open_log().history
@@ -153,19 +174,24 @@ class LiveTurn:
         """The plain text of its prompt."""
         return "\n".join(block["text"] for block in self.prompt if block.get("type") == "text")
 
+    def when_ended(self, call: Callable[[TurnEnd], None]) -> None:
+        """Call a function at the turn's end; at once where that is over."""
+        if self.end is not None:
+            call(self.end)
+        else:
+            self._when_ended.append(call)
+
     def wait_for_end(self) -> asyncio.Future[TurnEnd]:
         """Return a future of the caller's own for the turn's end: to cancel it cancels nothing else."""
-        waiter: asyncio.Future[TurnEnd] = self._loop.create_future()
-        if self.ended.done():
-            waiter.set_result(self.ended.result())
-        else:
-            self._end_waiters.append(waiter)
-        return waiter
+        ended: asyncio.Future[TurnEnd] = self._loop.create_future()
+        self.when_ended(lambda end: None if ended.done() else ended.set_result(end))
+        return ended
 
     def _has_ended(self, end: TurnEnd) -> None:
-        for future in (self.ended, *self._end_waiters):
-            if not future.done():  # whoever waited for it may have been cancelled, and it with them
-                future.set_result(end)
+        self.end = end
+        calls, self._when_ended = self._when_ended, []
+        for call in calls:
+            call(end)
 
     # What the agent says
 
@@ -285,12 +311,17 @@ class LiveTurn:
         self.phase = next_phase(self.phase, "end")
         self.session.give_up_asks()
         end = await self._seal(registry, end)
+        self.session.journal.announce(self._idle_event(end))
+        self._has_ended(end)
+
+    def _idle_event(self, end: TurnEnd) -> Event:
+        if self.session.background is None and end.reason == "end_turn" and not end.more:
+            return ENDED_WELL
         reason = "error" if end.reason == "interrupted" else end.reason  # no version has another word for it
         idle = self.session.state_update("idle", stopReason=reason, **end.more)
         if end.error is not None:
             idle["error"] = {"code": (self.refusal or InternalError).code, "message": end.error}
-        self.session.announce(idle)
-        self._has_ended(end)
+        return event_from(idle)
 
     async def _begin(self, registry: Registry) -> None:
         """Store the prompt, a title made of it if there is none (B17), and the agent if it had none (F6)."""
@@ -321,8 +352,9 @@ class LiveTurn:
         if title and state.title_by == "prompt":
             session.title = title
         self.phase = next_phase(self.phase, "start")
-        if not self.accepted.done():  # whoever waited for it may have been cancelled, and it with them
-            self.accepted.set_result(self.message_id)
+        # Whoever waited for it may have been cancelled, and it with them.
+        if self._acceptance is not None and not self._acceptance.done():
+            self._acceptance.set_result(self.message_id)
 
     async def _perform(self) -> TurnEnd:
         """Let the agent do its work, and return how it ended. Raise `_LeftBehind` where the turn ended without it."""
@@ -372,7 +404,8 @@ class LiveTurn:
         if "usage" in self.answer:
             state.add_tokens(self.answer["usage"])
         try:
-            check_json("session.state", dict(state.memory))
+            if state.memory:
+                check_json("session.state", dict(state.memory))
         except UsageError as e:
             # It would stand in the way of everything else there is to store, now and later.
             state.memory = (await registry.store.get(self.session.id)).state.memory
@@ -396,7 +429,7 @@ class LiveTurn:
         if not self.accepted.done():
             self.accepted.set_exception(error)
             self.accepted.exception()  # not everybody waits for it
-        if not self.ended.done():
+        if self.end is None:
             cancelled = isinstance(error, RequestCancelled)
             self._has_ended(TurnEnd("cancelled") if cancelled else TurnEnd("error", _explain(error)))
 

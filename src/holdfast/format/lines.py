@@ -57,6 +57,9 @@ def lines_of(entries: Iterable[Entry]) -> list[Line]:
     """Encode entries for the store."""
     lines: list[Line] = []
     for entry in entries:
+        if entry.entity in _MESSAGES and (block := entry.only_text()) is not None:  # most are
+            lines.append(Line(_message(entry.key, entry.entity, block), block["text"]))
+            continue
         text = searchable_text(entry)
         for update in entry.updates():
             lines.append(Line(stored(update), text))
@@ -70,10 +73,14 @@ def stored(update: Update) -> bytes:
         return OTHER + _encode(update)
     kind = update["sessionUpdate"]
     if kind in _MESSAGES:
-        key, block = _encode(update["messageId"]), _encode(update["content"][0])
-        return b'{"messageId":%s,"sessionUpdate":"%s\x01%s\x02}' % (key, kind.encode(), block)
+        return _message(update["messageId"], kind, update["content"][0])
     encoded = _encode(update)
     return _MARKED_CALL + encoded[len(_CALL) :] if encoded.startswith(_CALL) else OTHER + encoded
+
+
+def _message(key: str, kind: str, block: Update) -> bytes:
+    """Encode a message of one block."""
+    return b'{"messageId":%s,"sessionUpdate":"%s\x01%s\x02}' % (_encode(key), kind.encode(), _encode(block))
 
 
 def updates_in(block: bytes) -> bytes:

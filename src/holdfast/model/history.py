@@ -135,6 +135,18 @@ class Entry:
             return content[0]["text"]
         return "\n".join(block["text"] for block in map(_content_block, self.blocks()) if _is_text(block))
 
+    def only_text(self) -> Update | None:
+        """Return its one item, where it is nothing but that, and that is plain text.
+
+        Returns:
+            The item; None for any other entry.
+
+        """
+        self._settle()
+        if self.items is None or len(self.items) != 1 or not self.whole or self.members or self.extras:
+            return None
+        return self.items[0] if _is_plain_text(self.items[0]) and not self.meta_cleared else None
+
     def updates(self) -> Iterator[Update]:
         """Iterate over the updates that make this entry again.
 

@@ -5,8 +5,9 @@ both directions, bounded memory. It knows no method but `$/cancel_request`; `Rou
 """
 
 from holdfast.peer.dropped_line import DroppedLine
+from holdfast.peer.incoming import IncomingRequest
 from holdfast.peer.limits import PeerLimits
 from holdfast.peer.peer import Observer, Peer
 from holdfast.peer.routes import Routes
 
-__all__ = ["DroppedLine", "Observer", "Peer", "PeerLimits", "Routes"]
+__all__ = ["DroppedLine", "IncomingRequest", "Observer", "Peer", "PeerLimits", "Routes"]

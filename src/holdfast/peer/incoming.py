@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holdfast.jsonrpc import Notification, Request
-    from holdfast.peer.routes import Decode, Routes
+    from holdfast.peer.routes import Decode, RequestRoute, Routes
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -106,14 +106,19 @@ class IncomingRequest:
 
     __slots__ = (
         "_after", "_batch", "_limit", "_patience", "_send", "_shielded", "_succeeded", "answered", "begun", "cancelled",
-        "id", "task", "waiter",
+        "id", "method", "on_cancel", "others", "task", "waiter",
     )  # fmt: skip
 
-    def __init__(self, id_: Id, max_line: int, send: Send, batch: BatchAnswer | None) -> None:
+    def __init__(self, id_: Id, max_line: int, send: Send, batch: BatchAnswer | None, method: str = "") -> None:
         self.id: Id = id_
+        self.method: str = method
         self.task: Task[None] | None = None
         self.waiter: Future[None] | None = None
         """Is set when the request is answered, which may be long before its handler ends."""
+        self.on_cancel: Callable[[], None] | None = None
+        """Is called when it is cancelled; only where it has no task."""
+        self.others: IncomingRequests | None = None
+        """Those it is one of, where it has no task and has not been answered."""
         self.answered: bool = False
         self.begun: bool = False
         self.cancelled: bool = False
@@ -124,6 +129,21 @@ class IncomingRequest:
         self._succeeded = False
         self._shielded = False
         self._patience: TimerHandle | None = None
+
+    def succeed(self, result: object, *, now: bool = False) -> None:
+        """Answer with a result."""
+        try:
+            encoded = encode_result(self.id, result)
+        except Exception as e:  # noqa: BLE001
+            self.answer(
+                encode_error(self.id, error_for(e, f"Encoding the result of {self.method}")), failed=True, now=now
+            )
+        else:
+            self.answer(encoded, now=now)
+
+    def fail(self, error: BaseException, *, now: bool = False) -> None:
+        """Answer with an error."""
+        self.answer(encode_error(self.id, error_for(error, f"The request {self.method}")), failed=True, now=now)
 
     def answer(self, encoded: bytes, *, failed: bool = False, now: bool = False) -> None:
         """Send the answer, unless there was one."""
@@ -137,7 +157,8 @@ class IncomingRequest:
             self._batch.after += after or ()
             self._batch.add(encoded)
         else:
-            self._send(encoded, now=now)
+            # Where nobody else is at work there is nobody it could share a system call with.
+            self._send(encoded, now=now or (self.others is not None and self.others.is_alone))
             if after is not None:
                 call_all(after)
         # Tasks that the handler leaves running hold us; we must not hold the whole connection for them.
@@ -146,6 +167,9 @@ class IncomingRequest:
             self._patience.cancel()
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
+        if self.others is not None:
+            others, self.others, self.on_cancel = self.others, None, None
+            others.end(self)
 
     def give_up(self) -> None:
         """Answer for a handler that does not."""
@@ -164,7 +188,9 @@ class IncomingRequest:
     def cancel(self) -> None:
         """Cancel the handler; one that has not begun never does."""
         self.cancelled = True
-        if self.begun and self.task is not None:
+        if self.on_cancel is not None:
+            self.on_cancel()
+        elif self.begun and self.task is not None:
             self.task.cancel()
 
     def cancel_requested(self, grace: float) -> None:
@@ -196,13 +222,24 @@ class IncomingRequests:
         self._context = copy_context()
 
     @property
-    def tasks(self) -> set[Task[None]]:
-        """The tasks of all handlers that run."""
-        return {incoming.task for incoming in self._at_work if incoming.task is not None}
+    def ends(self) -> set[Future[None]]:
+        """What completes when a handler has ended, of all that run."""
+        return {self._end_of(incoming) for incoming in self._at_work}
+
+    def _end_of(self, incoming: IncomingRequest) -> Future[None]:
+        if incoming.task is not None:
+            return incoming.task
+        incoming.waiter = incoming.waiter or self._loop.create_future()
+        return incoming.waiter
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is only one."""
+        return len(self._at_work) == 1
 
     def begin(self, request: Request, routes: Routes, batch: BatchAnswer | None = None) -> IncomingRequest | None:
         """Start the handler of a request; return `None` where it was refused instead."""
-        incoming = IncomingRequest(request.id, self._max_line, self._send, batch)
+        incoming = IncomingRequest(request.id, self._max_line, self._send, batch, request.method)
         if self.waiting.pop(request.id, False):
             incoming.give_up()
             return None
@@ -213,32 +250,44 @@ class IncomingRequests:
         self._by_id[request.id] = incoming
         self._at_work.add(incoming)
         context = self._context.copy()
+        route = routes.requests.get(request.method)
+        if route is not None and route.at_once is not None and context.run(self._taken, incoming, request, route):
+            return incoming
         context.run(handled.set, incoming)
         serving = self._serve(incoming, request, routes)
         incoming.task = self._loop.create_task(serving, name=request.method, context=context)
         return incoming
 
+    def _taken(self, incoming: IncomingRequest, request: Request, route: RequestRoute) -> bool:
+        """Let the handler take a request that needs no task; return whether it did."""
+        assert route.at_once is not None
+        handled.set(incoming)
+        incoming.others = self
+        try:
+            if route.at_once(read_params(route.decode, request.params), incoming):
+                return True
+        except Exception as e:  # noqa: BLE001
+            incoming.fail(e)
+            return True
+        incoming.others = None
+        return False
+
     async def _serve(self, incoming: IncomingRequest, request: Request, routes: Routes) -> None:
         incoming.begun = True
-        failed = True
         try:
             result = await _call_handler(incoming, request, routes)
-            try:
-                encoded = encode_result(request.id, result)
-                failed = False
-            except Exception as e:  # noqa: BLE001
-                encoded = encode_error(request.id, error_for(e, f"Encoding the result of {request.method}"))
         except KeyboardInterrupt:
             incoming.give_up()
-            self._end(incoming)
+            self.end(incoming)
             raise
         except BaseException as e:  # noqa: BLE001  (a handler that exits or raises a cancellation is answered too)
-            encoded = encode_error(request.id, error_for(e, f"The request {request.method}"))
-        # Where nobody else is at work there is nobody it could share a system call with.
-        incoming.answer(encoded, failed=failed, now=len(self._at_work) == 1)
-        self._end(incoming)
+            incoming.fail(e, now=self.is_alone)
+        else:
+            incoming.succeed(result, now=self.is_alone)
+        self.end(incoming)
 
-    def _end(self, incoming: IncomingRequest) -> None:
+    def end(self, incoming: IncomingRequest) -> None:
+        """Forget a request whose handler has ended."""
         self._at_work.discard(incoming)
         incoming.task = None
         if self._by_id.get(incoming.id) is incoming:
@@ -253,12 +302,12 @@ class IncomingRequests:
 
     def cancel_all(self) -> None:
         """Cancel all handlers."""
-        for incoming in self._at_work:
+        for incoming in list(self._at_work):
             incoming.cancel()
 
     def give_up_all(self) -> None:
         """Answer for all handlers that have not."""
-        for incoming in self._at_work:
+        for incoming in list(self._at_work):
             incoming.give_up()
 
 

@@ -228,7 +228,7 @@ class Peer:
             self._abandon_requests()
             dispatcher.cancel()
             self._incoming.cancel_all()
-            await self._wait_for({dispatcher, *self._incoming.tasks}, self._limits.end_grace)
+            await self._wait_for({dispatcher, *self._incoming.ends}, self._limits.end_grace)
             self._answer_the_rest()
             await self._transport.close(self._limits.flush)
 
@@ -253,15 +253,16 @@ class Peer:
             async with asyncio.timeout(self._limits.linger):
                 await asyncio.wait({dispatcher})
                 self._abandon_requests()
-                while tasks := self._incoming.tasks:
-                    await asyncio.wait(tasks)
+                while ends := self._incoming.ends:
+                    await asyncio.wait(ends)
         except TimeoutError:
             pass
 
-    async def _wait_for(self, tasks: set[asyncio.Task[None]], within: float) -> None:
-        _, left = await asyncio.wait(tasks, timeout=within)
-        for task in left:
-            log.warning("%s does not let itself be cancelled; it is left behind", task.get_name())
+    async def _wait_for(self, ends: set[asyncio.Future[None]], within: float) -> None:
+        _, left = await asyncio.wait(ends, timeout=within)
+        for end in left:
+            name = end.get_name() if isinstance(end, asyncio.Task) else "A request"
+            log.warning("%s does not let itself be cancelled; it is left behind", name)
 
     def _answer_the_rest(self) -> None:
         """Answer for handlers that were left behind, and what was never handled."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw
 
+from holdfast.peer.incoming import IncomingRequest
+
 if TYPE_CHECKING:
     from holdfast.jsonrpc import Notification, Request
 
@@ -27,6 +29,8 @@ class RequestRoute(msgspec.Struct, frozen=True):
     handle: Callable[[Any], Awaitable[object]]
     decode: Decode
     ordered: bool
+    at_once: Callable[[Any, IncomingRequest], bool] | None = None
+    """Takes a request that needs no task of its own; see `Routes.request`."""
 
 
 class NotificationRoute(msgspec.Struct, frozen=True):
@@ -68,9 +72,14 @@ class Routes:
         params: type[T] = Raw,
         *,
         ordered: bool = False,
+        at_once: Callable[[T, IncomingRequest], bool] | None = None,
     ) -> None:
-        """Answer a method. Requests run concurrently, except that nothing overtakes an `ordered` one."""
-        self.requests[method] = RequestRoute(handle, _decoder(params), ordered)
+        """Answer a method. Requests run concurrently, except that nothing overtakes an `ordered` one.
+
+        `at_once`, where it is given, is tried first, without a task. It returns whether it takes the request: then it
+        answers it some time, by `IncomingRequest.succeed` or `fail`, and has set `on_cancel`.
+        """
+        self.requests[method] = RequestRoute(handle, _decoder(params), ordered, at_once)
 
     def notification(self, method: str, handle: Callable[[T], Awaitable[None]], params: type[T] = Raw) -> None:
         """Handle a notification in its turn: the next message waits until the handler is done."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from holdfast.engine import OpenAttachment
+    from holdfast.engine import OpenAttachment, OpenSession
     from holdfast.mcp import Server
     from holdfast.model import Answer, ClientInfo, Event, Position, Question, SystemPrompt, Update
     from holdfast.server.connection import ClientConnection
@@ -127,6 +127,14 @@ class AttachedClient:
         self.session_id = session_id
         """What the client calls the session: our id of it, or the agent's own (G9)."""
         self._questions = questions
+
+    @property
+    def open_session(self) -> OpenSession | None:
+        """The session it watches, while that is in memory."""
+        attachment = self.attachment
+        if attachment is None or not (session := attachment.session).is_live or attachment not in session.attachments:
+            return None
+        return session
 
     @property
     def roots(self) -> tuple[str, ...]:

@@ -308,12 +308,22 @@ class Dialect(ABC):
 
     async def _begin(self, params: shapes.Prompt) -> OpenTurn:
         """Put a prompt in line, in a session this connection has open or had open."""
-        if params.meta:
-            note_trace(params.meta)
         if self.connection.login_needed:
             await self.connection.check_login()
         checked_prompt(params.prompt, self.connection.description.accepts)
-        session = await self._session(params.session_id)
+        return self._put_in_line(await self._session(params.session_id), params)
+
+    def _begin_now(self, params: shapes.Prompt) -> OpenTurn | None:
+        """Do the same where nothing has to be waited for; return None otherwise."""
+        client = self._clients.get(self._names.get(params.session_id, params.session_id))
+        if client is None or self.connection.login_needed or (session := client.open_session) is None:
+            return None
+        checked_prompt(params.prompt, self.connection.description.accepts)
+        return self._put_in_line(session, params)
+
+    def _put_in_line(self, session: OpenSession, params: shapes.Prompt) -> OpenTurn:
+        if params.meta:
+            note_trace(params.meta)
         client = self._clients[session.id]
         repeats = self.connection.host.repeats
         key = repeats.key(self.connection.principal, session.id, params.meta) if params.meta else None
@@ -334,9 +344,8 @@ class Dialect(ABC):
         """Return a session this connection has open; one that left memory meanwhile is revived (B18)."""
         session_id = self._id(session_id)
         client = self._clients.get(session_id)
-        attachment = None if client is None else client.attachment
-        if attachment is not None and attachment.session.is_live and attachment in attachment.session.attachments:
-            return attachment.session
+        if client is not None and (session := client.open_session) is not None:
+            return session
         engine = await self.connection.host.engine()
         if client is None:
             await engine.look_up(session_id, self.connection.scope)  # raises where there is none

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast.errors import InternalError, InvalidParams
+from holdfast.errors import InternalError, InvalidParams, RequestError
 from holdfast.server.dialect import Dialect
 from holdfast.server.positions import position_named
 from holdfast.surface import shapes
@@ -18,9 +18,9 @@ from holdfast.surface.v1.shapes import SetMode, SetModel
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.engine import OpenSession
-    from holdfast.model import Update
-    from holdfast.peer import Routes
+    from holdfast.engine import OpenSession, OpenTurn
+    from holdfast.model import TurnEnd, Update
+    from holdfast.peer import IncomingRequest, Routes
     from holdfast.server.connection import ClientConnection
 
 STOP_REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
@@ -52,6 +52,7 @@ class Version1(Dialect):
         routes.request("logout", self._log_out, shapes.Params)
         routes.request("session/set_mode", self._set_mode, SetMode)
         routes.request("session/set_model", self._set_model, SetModel)
+        routes.request("session/prompt", self._prompt, shapes.Prompt, at_once=self._prompt_at_once)
         return routes
 
     def _lowering(self, session_id: str, session: OpenSession | None = None) -> Lowering:
@@ -112,6 +113,33 @@ class Version1(Dialect):
                 raise  # the client has left; its turn goes on
             turn.session.cancel_turn(turn)
             end = await turn.wait_for_end()
-        if end.reason in ("error", "interrupted"):
-            raise turn.refusal or InternalError(end.error or "The turn failed")
-        return {**end.more, "stopReason": end.reason if end.reason in STOP_REASONS else "end_turn"}
+        return _answer_of(turn, end)
+
+    def _prompt_at_once(self, params: shapes.Prompt, request: IncomingRequest) -> bool:
+        """Do the same without a task, in a session that is open: most have nothing to wait for but their end."""
+        turn = self._begin_now(params)
+        if turn is None:
+            return False
+
+        def ended(end: TurnEnd) -> None:
+            try:
+                request.succeed(_answer_of(turn, end))
+            except RequestError as e:
+                request.fail(e)
+
+        def cancel() -> None:
+            if self._peer.has_ended and self._goes_on(turn):
+                request.give_up()  # the client has left; its turn goes on
+            else:
+                turn.session.cancel_turn(turn)
+
+        request.on_cancel = cancel
+        turn.when_ended(ended)
+        return True
+
+
+def _answer_of(turn: OpenTurn, end: TurnEnd) -> Update:
+    """Return what a client is told of the end of a turn; raise the error that ended it."""
+    if end.reason in ("error", "interrupted"):
+        raise turn.refusal or InternalError(end.error or "The turn failed")
+    return {**end.more, "stopReason": end.reason if end.reason in STOP_REASONS else "end_turn"}

@@ -43,10 +43,10 @@ class Kept(Routes):
         self.shapes: dict[str, type[Any]] = {}
 
     def request(
-        self, method: str, handle: Callable[[Any], Awaitable[object]], params: type[Any] = Raw, *, ordered: bool = False
+        self, method: str, handle: Callable[[Any], Awaitable[object]], params: type[Any] = Raw, **how: Any
     ) -> None:
         self.shapes[method] = params
-        super().request(method, handle, params, ordered=ordered)
+        super().request(method, handle, params, **how)
 
     def urgent_notification(self, method: str, handle: Callable[[Any], None], params: type[Any] = Raw) -> None:
         self.shapes[method] = params

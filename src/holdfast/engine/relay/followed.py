@@ -10,7 +10,7 @@ from holdfast.errors import InternalError
 from holdfast.model import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from holdfast.engine.ports import SessionClient
     from holdfast.engine.relay.follower import FollowedSession
@@ -30,16 +30,20 @@ class FollowedTurn:
         self.refusal: RequestError | None = None
         self.accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._end: TurnEnd | None = None
-        self._waiters: list[asyncio.Future[TurnEnd]] = []
+        self._when_ended: list[Callable[[TurnEnd], None]] = []
+
+    def when_ended(self, call: Callable[[TurnEnd], None]) -> None:
+        """Call a function at the turn's end; at once where that is over."""
+        if self._end is not None:
+            call(self._end)
+        else:
+            self._when_ended.append(call)
 
     def wait_for_end(self) -> asyncio.Future[TurnEnd]:
         """Return a future of the caller's own for the turn's end."""
-        waiter: asyncio.Future[TurnEnd] = asyncio.get_running_loop().create_future()
-        if self._end is not None:
-            waiter.set_result(self._end)
-        else:
-            self._waiters.append(waiter)
-        return waiter
+        ended: asyncio.Future[TurnEnd] = asyncio.get_running_loop().create_future()
+        self.when_ended(lambda end: None if ended.done() else ended.set_result(end))
+        return ended
 
     def is_accepted(self) -> None:
         """Note that its prompt is part of the conversation."""
@@ -52,9 +56,9 @@ class FollowedTurn:
         if not self.accepted.done():
             self.accepted.set_exception(refusal or InternalError(end.error or "The prompt was not accepted"))
             self.accepted.exception()  # not everybody waits for it
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(end)
+        calls, self._when_ended = self._when_ended, []
+        for call in calls:
+            call(end)
 
 
 class FollowedAttachment:

@@ -24,6 +24,7 @@ from holdfast.store.sqlite.histories import EMPTY, HistoryEnd, HistoryReader
 from holdfast.store.sqlite.listing import cursor_key, list_page
 from holdfast.store.sqlite.processes import Processes
 from holdfast.store.sqlite.rows import BegunRow, SessionRow, find_by_prefix, find_session
+from holdfast.store.sqlite.short_turns import short_turn
 from holdfast.store.sqlite.threads import DatabaseThread
 from holdfast.store.sqlite.turn_logs import TurnLogs
 
@@ -46,8 +47,8 @@ MEMORY = ":memory:"
 
 NOTHING = Changes()
 
-INDEX_SECONDS, INDEX_TURNS = 2.0, 32
-"""What was sealed is indexed after so long, or when so many turns were; a search does not wait for that."""
+INDEX_SECONDS, INDEX_TURNS, INDEX_TEXT = 2.0, 256, 1 << 20
+"""What was sealed is indexed after so long, or when it is so many turns or characters; a search waits for none."""
 
 NOTE_SECONDS = 0.5
 """A turn that began in its log alone, and lasts so long, is noted in the database: other processes list it then."""
@@ -70,7 +71,7 @@ class SqliteStore:
         self._key = b""
         self._noting: asyncio.TimerHandle | None = None  # set while a turn may have to be noted
         self._indexing: asyncio.TimerHandle | None = None  # set while something is to be indexed…
-        self._unindexed = 0  # …and how many turns that are
+        self._unindexed = self._unindexed_text = 0  # …and how many turns and characters that are
 
     @classmethod
     async def open(cls, path: str, *, vfs: str | None = None) -> SqliteStore:
@@ -331,9 +332,15 @@ class SqliteStore:
         last: bytes | None = None,
     ) -> None:
         state = sessions.encoded_state(changes)
+        short = None
+        if not private and changes == Changes(state=changes.state):
+            short = short_turn(self._logs, claim, lines, state, messages, last, activity=activity, now=_now())
 
         def work(transaction: Transaction) -> None:
             db = transaction.db
+            if short is not None and short.seal(db):
+                transaction.after_commit(lambda: self._logs.put_away(claim))
+                return
             row = self._claims.check(db, claim)
             end = histories.extend_history(db, row.n, HistoryEnd(row.lines, row.tail, row.tail_bytes), lines)
             sessions.add_private(db, row.n, row.lines, end.lines, private)
@@ -343,10 +350,10 @@ class SqliteStore:
                 now=_now(), lines=end.lines, tail=end.tail, tail_bytes=end.tail_bytes,
             )  # fmt: skip
             sessions.change_session(db, row, changes)
-            self._logs.seal(transaction, claim, row.n, row.turn, last)
+            self._logs.seal(transaction, claim, row.n, row.turn, last if short is None else b"")
 
         await self._writer.write(claim.session, work)
-        self._index_soon()
+        self._index_soon(lines)
 
     # Search
 
@@ -365,18 +372,19 @@ class SqliteStore:
                 await self._writer.run(search_index.index_now)
         return await self._reader.run(lambda db: search.find(db, text, SearchArea(scope, cwd, archived, since), limit))
 
-    def _index_soon(self) -> None:
+    def _index_soon(self, lines: Sequence[Line]) -> None:
         """Let what was sealed be indexed when there is enough of it, or after a while."""
         self._unindexed += 1
+        self._unindexed_text += sum([len(line.text) for line in lines])
         if self._indexing is None:
             self._indexing = asyncio.get_running_loop().call_later(INDEX_SECONDS, self._index)
-        elif self._unindexed >= INDEX_TURNS:
+        elif self._unindexed >= INDEX_TURNS or self._unindexed_text >= INDEX_TEXT:
             self._index()
 
     def _index(self) -> None:
         if self._indexing is not None:
             self._indexing.cancel()
-        self._unindexed, self._indexing = 0, None
+        self._unindexed, self._unindexed_text, self._indexing = 0, 0, None
         self._writer.run(search_index.index_now).add_done_callback(_ignore)  # where it fails, the next search tells
 
     def keep_events(self, window: EventWindow) -> None:

@@ -10,17 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
+from collections import deque
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.loop_wakeup import LoopWakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -62,13 +61,13 @@ class Transaction:
             action()
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _Answer(NamedTuple):
     future: asyncio.Future[Any]
     result: object
     error: Exception | None
 
 
-class _Job(msgspec.Struct, frozen=True):
+class _Job(NamedTuple):
     """Something to be done: inside a transaction that others may share, or outside of any."""
 
     future: asyncio.Future[Any]
@@ -92,6 +91,8 @@ class DatabaseThread:
         self._waiting: SimpleQueue[_Job | None] = SimpleQueue()
         self._db: Database | None = None
         self._ended: asyncio.Future[None] | None = None
+        self._answered: deque[list[_Answer]] = deque()
+        self._wakeup = LoopWakeup(self._loop, self._resolve)
         # A daemon: whoever ends without closing the store does not wait for it.
         self._thread = threading.Thread(target=self._serve, name=f"holdfast-store-{name}", daemon=True)
         self._thread.start()
@@ -113,8 +114,13 @@ class DatabaseThread:
         """Finish what is in hand, close the connection and end the thread."""
         if self._ended is None:
             self._ended = self._loop.create_future()
+            self._ended.add_done_callback(self._forget_wakeup)
             self._waiting.put(None)
         await asyncio.shield(self._ended)
+
+    def _forget_wakeup(self, _: asyncio.Future[None]) -> None:
+        self._thread.join()  # it has answered, and may not have returned from that
+        self._wakeup.close()
 
     def _ask(self, job: _Job) -> asyncio.Future[Any]:
         if self._ended is not None:
@@ -136,14 +142,12 @@ class DatabaseThread:
     def _next(self) -> tuple[list[_Job], bool]:
         """Wait for something to do; return all that waits, and whether more may come."""
         jobs: list[_Job] = []
-        try:
-            job = self._waiting.get()
-            while job is not None:
-                if not job.future.cancelled():  # otherwise nobody wants it any more
-                    jobs.append(job)
-                job = self._waiting.get_nowait()
-        except Empty:
-            return jobs, True
+        waiting = self._waiting
+        while (job := waiting.get()) is not None:
+            if not job.future.cancelled():  # otherwise nobody wants it any more
+                jobs.append(job)
+            if waiting.empty():
+                return jobs, True
         return jobs, False
 
     def _answers(self, jobs: Sequence[_Job]) -> list[_Answer]:
@@ -166,13 +170,22 @@ class DatabaseThread:
             return [_Answer(job.future, None, e) for job in jobs]
         if job.outside is not None:
             return [_run_outside(self._db, job) for job in jobs]
-        return _run_group(self._db, jobs)
+        return [_run_alone(self._db, job)] if len(jobs) == 1 else _run_group(self._db, jobs)
 
     def _deliver(self, answers: list[_Answer]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(_resolve, answers)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            return
+        self._answered.append(answers)
+        self._wakeup.wake()
+
+    def _resolve(self) -> None:
+        """Give the answers to those who wait for them, in the event loop."""
+        while self._answered:
+            for future, result, error in self._answered.popleft():
+                if future.cancelled():
+                    continue
+                if error is None:
+                    future.set_result(result)
+                else:
+                    future.set_exception(error)
 
 
 def _group_size(jobs: Sequence[_Job]) -> int:
@@ -180,6 +193,8 @@ def _group_size(jobs: Sequence[_Job]) -> int:
 
     A session has only one of them, so that none depends on what another does besides the database, as with logs.
     """
+    if len(jobs) == 1:
+        return 1
     seen: set[str] = set()
     for job in jobs:
         if job.session is None or job.session in seen:
@@ -197,8 +212,24 @@ def _run_outside(db: Database | None, job: _Job) -> _Answer:
         return _Answer(job.future, None, db.plain_error(e))
 
 
+def _run_alone(db: Database, job: _Job) -> _Answer:
+    """Do a job in a transaction of its own."""
+    assert job.inside is not None
+    transaction = Transaction(db)
+    try:
+        db.begin()
+        result = job.inside(transaction)
+        db.commit()
+    except Exception as e:  # noqa: BLE001
+        _roll_back(db)
+        transaction.was_rolled_back()
+        return _Answer(job.future, None, db.plain_error(e))
+    transaction.has_committed()
+    return _Answer(job.future, result, None)
+
+
 def _run_group(db: Database, jobs: Sequence[_Job]) -> list[_Answer]:
-    """Do jobs in one transaction; where that fails and there are several, each in one of its own."""
+    """Do jobs in one transaction; where that fails, each in one of its own."""
     transactions: list[Transaction] = []
     answers: list[_Answer] = []
     try:
@@ -221,31 +252,19 @@ def _run_group(db: Database, jobs: Sequence[_Job]) -> list[_Answer]:
                 transactions.pop().was_rolled_back()
                 answers.append(_Answer(job.future, None, e))
         db.commit()
-    except Exception as e:  # noqa: BLE001
+    except Exception:  # noqa: BLE001
         _roll_back(db)
         for transaction in reversed(transactions):
             transaction.was_rolled_back()
-        if len(jobs) == 1:
-            return [_Answer(jobs[0].future, None, db.plain_error(e))]
-        return [answer for job in jobs for answer in _run_group(db, [job])]  # each will meet its own error
+        return [_run_alone(db, job) for job in jobs]  # each will meet its own error
     for transaction in transactions:
         transaction.has_committed()
     return answers
 
 
 def _roll_back(db: Database) -> None:
-    """Undo a group. Where even that fails, the next transaction says why."""
+    """Undo a transaction. Where even that fails, the next one says why."""
     try:
         db.roll_back()
     except Exception:  # noqa: BLE001
         return
-
-
-def _resolve(answers: list[_Answer]) -> None:
-    for answer in answers:
-        if answer.future.cancelled():
-            continue
-        if answer.error is None:
-            answer.future.set_result(answer.result)
-        else:
-            answer.future.set_exception(answer.error)

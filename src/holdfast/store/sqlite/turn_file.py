@@ -48,6 +48,7 @@ class TurnFile:
         "_failed",
         "_fd",
         "_identity",
+        "_is_checked",
         "_is_named",
         "_is_torn",
         "_last_turn",
@@ -76,6 +77,7 @@ class TurnFile:
         self._last_turn = 0
         self._is_torn = False  # whether a part of a record may stand behind the end
         self._is_named = False  # whether its name would survive the death of the machine
+        self._is_checked = False  # whether a turn has begun in this very tick, so that it is known to be in its place
         self._failed: StoreError | None = None
         self._access = threading.Lock()  # the event loop appends, the writer's thread empties and closes
 
@@ -113,6 +115,7 @@ class TurnFile:
                 return False
             self.size = end
             self.beginning = beginning
+            self._is_checked = not durable
             self.use(turn)
             return True
 
@@ -128,7 +131,8 @@ class TurnFile:
         with self._access:
             if self.turn is None:
                 raise StoreError(f"{UNWRITABLE}: it is closed")
-            if not lines and self._is_in_place():
+            if not lines and (self._is_checked or self._is_in_place()):
+                self._is_checked = False
                 return
             record = encode_record(self.turn, lines)
             try:

@@ -147,6 +147,18 @@ class TurnLogs:
         if not stays and self.window is not None:
             transaction.after_commit(lambda: self._remove_kept(n))
 
+    def running(self, claim: Claim) -> TurnFile | None:
+        """Return the log of the turn that runs here under a claim, if it has one. The event loop calls this too."""
+        return self._unsealed.get(claim) if claim in self._running else None
+
+    def end_with(self, log: TurnFile, last: bytes | None) -> bool:
+        """Write the last line of a log; return whether it is ready to be `put_away`. The event loop calls this too."""
+        return self.window is None or (last is not None and _appended(log, last))
+
+    def put_away(self, claim: Claim) -> None:
+        """Put a log away whose turn is sealed and which ends with its last line."""
+        self._end(claim, emptied=self.window is None)
+
     def take(self, transaction: Transaction, last: Claim, n: int, turn: int) -> TurnFile | None:
         """Take the log of a broken turn, which `last` was the claim of; None where there are no logs.
 
@@ -350,14 +362,7 @@ class TurnLogs:
     def _end_with(self, claim: Claim, n: int, last: bytes) -> bool:
         """Write the last line of a log that stays readable; return whether that worked."""
         log = self._in_memory[n][-1] if self._directory is None and n in self._in_memory else self._unsealed.get(claim)
-        if log is None:
-            return False
-        try:
-            if last:
-                log.append(last)
-        except StoreError:
-            return False
-        return True
+        return log is not None and _appended(log, last)
 
     def _with_room(self, n: int, log: TurnFile | None, accepted: bytes, window: EventWindow) -> TurnFile | None:
         """Return the log if more may be written behind what is in it; put aside what is too large.
@@ -448,6 +453,15 @@ class TurnLogs:
         if self._directory is not None:
             with suppress(OSError):
                 self._old_path(n, turn).unlink(missing_ok=True)
+
+
+def _appended(log: TurnFile | MemoryLog, last: bytes) -> bool:
+    try:
+        if last:
+            log.append(last)
+    except StoreError:
+        return False
+    return True
 
 
 def _has_room(log: TurnFile, accepted: bytes, window: EventWindow) -> bool:

@@ -139,7 +139,7 @@ class Lowering:
             said += map(_encode, self._changed_calls(waits=idle is None))
         if idle is not None:
             self._forget_turn(idle.get("background") or ())
-        return self._lines(said)
+        return self._lines(said) if said else b""
 
     def shared(self, events: Sequence[Event]) -> bool:
         """Return whether every client is told these events alike, as parts of messages are; they count as said then."""
