@@ -94,9 +94,7 @@ class Turn:
 
         """
         event = text_event("agent_message_chunk", self._messages.add_to("agent_message"), text)
-        if event.plain_text:
-            self._turn.emit(event)
-        if self._turn.congested:
+        if event.plain_text and self._turn.emit(event):
             await self._turn.drain()
 
     async def think(self, text: str) -> None:

@@ -64,9 +64,7 @@ class TurnOutput:
 
     async def say(self, event: Event) -> None:
         """Emit a piece of a message; one that is empty is none."""
-        if event.plain_text:
-            self._turn.emit(event)
-        if self._turn.congested:
+        if event.plain_text and self._turn.emit(event):
             await self._turn.drain()
 
     async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any]) -> None:

@@ -38,9 +38,9 @@ class OpenLog:
     """What was said since the last seal, on its way from said to kept to shown."""
 
     __slots__ = (
-        "_all_kept", "_failed", "_in_flight", "_is_due", "_log", "_loop", "_next_showing", "_passed", "_pending",
-        "_pending_bytes", "_sealed", "_show_events", "_timer", "_to_show", "congested", "failure", "history", "private",
-        "rest", "sealing", "unshown",
+        "_all_kept", "_begun_with", "_failed", "_in_flight", "_is_due", "_log", "_loop", "_next_showing", "_passed",
+        "_pending", "_pending_bytes", "_sealed", "_show_events", "_timer", "_to_show", "congested", "failure",
+        "history", "private", "rest", "sealing", "unshown",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +76,7 @@ class OpenLog:
         self._show_events = show
         self._failed = failed
         self._loop = asyncio.get_running_loop()
+        self._begun_with: list[Event] = []
         self._pending: list[Event] = []
         self._pending_bytes = 0
         self._in_flight: deque[_Flight] = deque()
@@ -89,15 +90,12 @@ class OpenLog:
     def begin_with(self, first: Sequence[Event], *, is_kept: bool) -> None:
         """Show what a turn begins with, its prompt first: the store was given that already, and may not have it yet."""
         self.history.apply(first[0])
-        try:
-            kept = None if is_kept else self._log.append(b"")
-        except StoreError as e:
-            self._fail(e, list(first))
-            return
-        if kept is None:
+        if is_kept:
             self._show_events(first)
-        else:
-            self._follow(kept, list(first))
+            return
+        self._begun_with = list(first)
+        self._is_due = True
+        self._loop.call_soon(self._tick)
 
     def append(self, event: Event) -> None:
         """Take an event. It is kept at the end of this loop tick, and shown when it is.
@@ -234,24 +232,27 @@ class OpenLog:
 
     def _keep(self) -> None:
         events, self._pending, self._pending_bytes, self.congested = self._pending, [], 0, False
-        if not events:
+        first, self._begun_with = self._begun_with, []
+        if not events and not first:
             return
         if self.failure is not None:
-            self.unshown += events
+            self.unshown += first + events
             return
         bodies = [
             event.body for event in events if event.plain_text is not None or event.rule.fold is not Fold.TRANSIENT
         ]
         if self._passed is not None and (self._passed or len(bodies) != len(events)):
             bodies = self._with_passed(events, self._passed)
-        bodies.append(b"")
+        if bodies:
+            bodies.append(b"")
         try:
             # Where nothing of them is stored the log is asked all the same: who lost the session shows no more (P4).
+            # It has been given what the turn began with already, and may not have kept it yet.
             kept = self._log.append(b"\n".join(bodies))
         except StoreError as e:
-            self._refused(e, events)
+            self._refused(e, first + events)
         else:
-            self._follow(kept, events)
+            self._follow(kept, first + events)
 
     def _with_passed(self, events: list[Event], passed: int) -> list[bytes]:
         """Return the lines of events; where some are not stored a line counts them."""

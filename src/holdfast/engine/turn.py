@@ -195,18 +195,22 @@ class LiveTurn:
 
     # What the agent says
 
-    def emit(self, event: Event) -> None:
-        """Say something that can be folded. It is kept in a moment (`OpenLog.append`), and shown when it is."""
+    def emit(self, event: Event) -> bool:
+        """Say something that can be folded. It is kept in a moment (`OpenLog.append`), and shown when it is.
+
+        Return whether whoever says more now should `drain` first.
+        """
         log = self._log
         if log is None or self.phase not in RUNNING_PHASES:
             raise TurnOver(OVER)
         if len(event.body) > EVENT_BYTES:
             for part in split_update(event.update(), EVENT_BYTES):
                 self.emit(event_from(part))
-            return
+            return log.congested
         log.append(event)
         if event.plain_text is None and event.rule.fold is Fold.STATE:
             self.session.note(log.history.state[event.kind])
+        return log.congested
 
     def emit_update(self, update: Update) -> None:
         """Say something that is given as an object; raise `UsageError` where it makes no sense."""

@@ -48,10 +48,10 @@ class TurnFile:
         "_failed",
         "_fd",
         "_identity",
-        "_is_checked",
         "_is_named",
         "_is_torn",
         "_last_turn",
+        "_unwritten",
         "beginning",
         "path",
         "size",
@@ -77,7 +77,7 @@ class TurnFile:
         self._last_turn = 0
         self._is_torn = False  # whether a part of a record may stand behind the end
         self._is_named = False  # whether its name would survive the death of the machine
-        self._is_checked = False  # whether a turn has begun in this very tick, so that it is known to be in its place
+        self._unwritten = b""  # how a turn began that goes with what it says first
         self._failed: StoreError | None = None
         self._access = threading.Lock()  # the event loop appends, the writer's thread empties and closes
 
@@ -99,6 +99,13 @@ class TurnFile:
             turn = self._last_turn + 1
             record = encode_beginning(turn, beginning) + (encode_record(turn, opening) if opening else b"")
             end = self.size + len(record)
+            if not durable and end <= self._end and not self._is_torn:
+                if not self._is_in_place():
+                    return False
+                # There is room for it, so that it will not fail for want of that. It is kept in a moment.
+                self._unwritten, self.beginning = record, beginning
+                self.use(turn)
+                return True
             try:
                 if self._is_torn:
                     self._mend()
@@ -115,7 +122,6 @@ class TurnFile:
                 return False
             self.size = end
             self.beginning = beginning
-            self._is_checked = not durable
             self.use(turn)
             return True
 
@@ -131,10 +137,9 @@ class TurnFile:
         with self._access:
             if self.turn is None:
                 raise StoreError(f"{UNWRITABLE}: it is closed")
-            if not lines and (self._is_checked or self._is_in_place()):
-                self._is_checked = False
+            if not lines and not self._unwritten and self._is_in_place():
                 return
-            record = encode_record(self.turn, lines)
+            record = self._unwritten + (encode_record(self.turn, lines) if lines else b"")
             try:
                 if self._is_torn:
                     self._mend()
@@ -143,6 +148,7 @@ class TurnFile:
                 raise plain_error(e, UNWRITABLE) from e
             if written == len(record) and self._is_in_place():
                 self.size += written
+                self._unwritten = b""
                 return
             self._is_torn = True
             with suppress(OSError):
@@ -252,6 +258,7 @@ class TurnFile:
             self.empty()
         with self._access:
             self.turn = self.beginning = self._failed = None
+            self._unwritten = b""
             unlock(self._fd)
 
 
