@@ -137,6 +137,40 @@ async def test_a_process_whose_backlog_is_full_is_given_up_and_reached_again_whe
         sockets.stop_listening(listening, address)
 
 
+@pytest.mark.requirement("F4")
+async def test_a_process_that_begins_while_another_ends_can_be_reached(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"unix:{place}/own/x.sock"
+    leaves = f"from holdfast.neighbours import sockets; sockets.remove_left_over('unix:{place}/own/y.sock')"
+    set_mode = Path.chmod
+
+    def interrupted(path: Path, mode: int) -> None:
+        """Let another process leave at this very moment: the socket is there, and nobody listens yet."""
+        set_mode(path, mode)
+        subprocess.run([sys.executable, "-c", leaves], check=True)
+
+    monkeypatch.setattr(Path, "chmod", interrupted)
+    listening = sockets.listen(address)
+    try:
+        (await sockets.connect(address)).close()
+        assert [path.name for path in (place / "own").iterdir()] == ["x.sock"]
+    finally:
+        sockets.stop_listening(listening, address)
+
+
+async def test_what_a_process_left_that_died_before_it_listened_is_removed_in_time(place: Path) -> None:
+    address = f"unix:{place}/own/x.sock"
+    listening = sockets.listen(address)
+    old, young = place / "own" / "old.new", place / "own" / "young.new"
+    old.touch()
+    young.touch()
+    os.utime(old, (0, 0))
+    sockets.remove_left_over(address)
+    assert sorted(path.name for path in (place / "own").iterdir()) == ["x.sock", "young.new"]
+    sockets.stop_listening(listening, address)
+
+
 @pytest.mark.requirement("P7")
 async def test_a_process_that_floods_and_does_not_read_harms_nobody(place: Path) -> None:
     async with open_elsewhere(place) as (_, client, session, path):

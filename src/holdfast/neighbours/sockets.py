@@ -1,8 +1,9 @@
 """Unix sockets: where they are, that nobody but the user can connect, and what is left of dead processes.
 
 An address is ``unix:PATH``. The directory of a socket can be entered by the user alone, and both ends look at whose
-process is at the other. A path that is too long for the system is replaced by one in a directory of the user's below
-``/tmp``, whose name every process works out in the same way.
+process is at the other. A socket gets its name when its process listens at it: one at which nobody does is that of a
+process which died, and the next to leave removes it. A path that is too long for the system is replaced by one in a
+directory of the user's below ``/tmp``, whose name every process works out in the same way.
 
 There are no such sockets in Python on Windows; see `is_available`.
 """
@@ -16,6 +17,7 @@ import socket
 import stat
 import struct
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +25,12 @@ from holdfast.errors import NeighbourLost
 from holdfast.transport.descriptors import PipeTransport
 
 UNIX = "unix:"
+
+STARTING = ".new"
+"""How the name of a socket ends at which its process does not listen yet."""
+
+YOUNG_SECONDS = 60.0
+"""So long after it was made that may be so."""
 
 BACKLOG = 128
 
@@ -44,12 +52,14 @@ def listen(address: str) -> socket.socket:
     """Listen at an address; raise `OSError` where that cannot be."""
     path = _path(address)
     _make_private_directory(path.parent)
+    starting = path.with_suffix(STARTING)
     listening = socket.socket(_AF_UNIX, socket.SOCK_STREAM)
     try:
-        path.unlink(missing_ok=True)
-        listening.bind(str(path))
-        path.chmod(0o600)
+        starting.unlink(missing_ok=True)
+        listening.bind(str(starting))
+        starting.chmod(0o600)
         listening.listen(BACKLOG)
+        starting.rename(path)
     except BaseException:
         listening.close()
         raise
@@ -132,8 +142,11 @@ def _remove_dead(address: str, error: OSError) -> None:
 def remove_left_over(address: str) -> None:
     """Remove the sockets beside one's own that processes which died have left."""
     with suppress(OSError):
-        for path in list(_path(address).parent.glob("*.sock")):
-            _remove_if_dead(path)
+        for path in list(_path(address).parent.iterdir()):
+            if path.suffix == ".sock":
+                _remove_if_dead(path)
+            elif path.suffix == STARTING and time.time() - path.lstat().st_mtime > YOUNG_SECONDS:
+                path.unlink()
 
 
 def _remove_if_dead(path: Path) -> None:
