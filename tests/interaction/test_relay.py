@@ -423,6 +423,39 @@ async def test_a_link_that_is_cut_again_while_it_is_opened_anew_interrupts_nothi
         assert shared.performed == ["wait gate", "three"]
 
 
+@pytest.mark.requirement("A11", "F4")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_who_left_is_told_also_where_the_link_to_the_next_owner_is_cut_as_it_is_opened(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts, attach = 2, FollowedSession.attach
+
+    async def attach_and_cut(self: FollowedSession, client: Any, since: Any = None) -> Any:
+        nonlocal cuts
+        if since is not None and cuts > 0:
+            cuts -= 1
+            self.lost("somebody")
+        return await attach(self, client, since)
+
+    monkeypatch.setattr(FollowedSession, "attach", attach_and_cut)
+    async with hosts(tmp_path / "s.db", 3) as (_, (near, far, farther)):
+        notices: dict[str, object] = {"session": {"notices": {}}}
+        owner = await named(near, "Zed", version)
+        others = [await named(far, "Neovim", version, **notices), await named(farther, "Emacs", version, **notices)]
+        session = await owner.new()
+        for other in others:
+            await join(other, session)
+        owner.begin_prompt(session, "wait for ever")
+        for other in others:
+            await other.until(lambda other=other: "waiting" in other.said())
+        await near.close()
+        for other in others:
+            await other.until(
+                lambda other=other: any("Zed has left; the" in it["title"] for it in other.updates("notice"))
+            )
+        assert cuts == 0
+
+
 @pytest.mark.requirement("F4", "P6")
 @pytest.mark.parametrize("version", [1, 2])
 async def test_who_follows_a_running_turn_that_cannot_be_found_again_is_told_that_it_is_over(

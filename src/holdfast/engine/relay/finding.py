@@ -203,7 +203,7 @@ class SessionFinder:
     def _go_on(self, search: _Search, found: Found, attachment: OpenAttachment, reason: str) -> None:
         """Show the client what it missed, and tell it how things are now."""
         followed, client = search.followed, search.client
-        has_moved = followed is None or isinstance(found, LiveSession) or found.has_moved
+        has_moved = isinstance(found, LiveSession) or found.address != search.address
         client.moved(attachment)
         if has_moved:
             where = "here" if isinstance(found, LiveSession) else f"in {found.owner_name}"
@@ -235,7 +235,7 @@ class SessionFinder:
 class _Search:
     """A session that is looked for, for one client, and where the client was."""
 
-    __slots__ = ("activity", "client", "followed", "scope", "session_id", "since")
+    __slots__ = ("activity", "address", "client", "followed", "scope", "session_id", "since")
 
     def __init__(
         self,
@@ -252,6 +252,8 @@ class _Search:
         self.since = since
         self.activity = activity
         self.followed = followed
+        self.address: str | None = None if followed is None else followed.address
+        """Where its owner was, if that was elsewhere. The next one may be gone, and found again, before it is told."""
 
 
 def _because(lost: NeighbourLost) -> str:

@@ -90,9 +90,8 @@ class FollowedSession:
         """The turns that its client has prompted and that have not ended, by the ids of their messages."""
         self.finding: asyncio.Task[None] | None = None
         """Finds the session again after the link was lost."""
-        self.has_moved: bool = False
-        """Whether another process is the owner since the last link."""
-        self._address = ""
+        self.address: str = ""
+        """Where the one listens to whom the last link was opened."""
         self._client_id = new_id("client")
         self._is_guest = is_guest
         self._neighbours = neighbours
@@ -114,9 +113,8 @@ class FollowedSession:
         """
         is_new = self._link is None
         if is_new:
-            self.has_moved = self._address not in ("", address)
             self._link = await self._neighbours.reach(address, lambda link: _FollowerLink(self, link))
-            self._address = address
+            self.address = address
         wanted = Open(self.id, self.scope.principal, self.scope.agent, self._setup(), epoch, is_guest=self._is_guest)
         try:
             opened = msgspec.json.decode(await self.ask("open", wanted), type=Opened)
