@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from holdfast.engine import attachment
 from holdfast.engine.relay.messages import Attach, Open, Setup
 from holdfast.errors import NeighbourLost
 from holdfast.model import LOCAL, ClientInfo
-from holdfast.neighbours import PeerNeighbours, sockets
+from holdfast.neighbours import PeerNeighbours, links, sockets
 
 if TYPE_CHECKING:
     import socket
@@ -31,6 +32,22 @@ if TYPE_CHECKING:
     from holdfast import Turn
 
 STRANGER = Path(__file__).parents[1] / "programs" / "stranger.py"
+
+LISTENS = """
+import asyncio, sys
+from holdfast.neighbours import PeerNeighbours
+
+class Nobody:
+    async def notified(self, method, params): ...
+    def lost(self): ...
+
+async def listen():
+    await PeerNeighbours(sys.argv[1]).listen(lambda link: Nobody())
+    print("listening", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(listen())
+"""
 
 AS_ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can become somebody else")
 
@@ -157,6 +174,29 @@ async def test_a_process_that_begins_while_another_ends_can_be_reached(
         assert [path.name for path in (place / "own").iterdir()] == ["x.sock"]
     finally:
         sockets.stop_listening(listening, address)
+
+
+@pytest.mark.requirement("P4")
+async def test_an_answer_that_came_while_the_one_who_asked_was_stopped_is_an_answer(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "GREETING_SECONDS", 1.0)
+    address = f"unix:{place}/own/x.sock"
+    neighbour = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", LISTENS, address, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert neighbour.stdout is not None
+    assert await neighbour.stdout.readline() == b"listening\n"
+    reaching = asyncio.create_task(PeerNeighbours().reach(address, lambda _: Nobody()))
+    for _ in range(3):
+        await asyncio.sleep(0)  # by now it has asked
+    time.sleep(2)  # noqa: ASYNC251  (that nothing goes on here is the point)
+    try:
+        link = await reaching
+        assert await link.is_alive()
+        link.close()
+    finally:
+        await neighbour.communicate(b"")
 
 
 async def test_what_a_process_left_that_died_before_it_listened_is_removed_in_time(place: Path) -> None:

@@ -45,6 +45,9 @@ GREETING_SECONDS = 4.0
 LIFE_SECONDS = 8.0
 """So long one that has greeted may be busy when it is asked for a sign of life."""
 
+LOOKS = 8
+"""So often it is looked meanwhile whether the answer is there: while this process was stopped nobody could."""
+
 LINKS = 512
 """So many links others may have to this process at once; to a node, ten times as many."""
 
@@ -131,11 +134,9 @@ class PeerNeighbours:
         self._accepted.add(link)
         running = self._run(link.run())
         try:
-            async with asyncio.timeout(GREETING_SECONDS):
-                await asyncio.wait({greeted, running}, return_when=asyncio.FIRST_COMPLETED)
-            await running
-        except TimeoutError:
-            link.close()
+            await asyncio.wait({greeted, running}, timeout=GREETING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not greeted.done():
+                link.close()
             await running
         finally:
             self._accepted.discard(link)
@@ -150,8 +151,7 @@ class PeerNeighbours:
         link = PeerLink(await self._connect(address))
         self._run(link.run())
         try:
-            async with asyncio.timeout(GREETING_SECONDS):
-                await link.request("hello", _Greeting(VERSION))
+            await link.greet(GREETING_SECONDS)
         except (TimeoutError, RemoteError, ConnectionLost, msgspec.DecodeError) as e:
             link.close()
             says = e.message if isinstance(e, RemoteError) else "it does not answer"
@@ -243,6 +243,19 @@ class PeerLink:
         """Answer greetings."""
         self._peer.routes.request("hello", greet, _Greeting)
 
+    async def greet(self, within: float) -> None:
+        """Greet; raise `TimeoutError` where that is not answered within so many seconds in which this process ran."""
+        greeting = asyncio.get_running_loop().create_task(self._peer.request("hello", _Greeting(VERSION)))
+        try:
+            for _ in range(LOOKS):
+                await asyncio.wait({greeting}, timeout=within / LOOKS)
+                if greeting.done():
+                    greeting.result()
+                    return
+        finally:
+            greeting.cancel()
+        raise TimeoutError
+
     def use(self, user: LinkUser) -> None:
         """Give all messages from now on to somebody."""
         self._user = user
@@ -269,8 +282,7 @@ class PeerLink:
     async def is_alive(self) -> bool:
         """Greet once more; return whether that was answered in time."""
         try:
-            async with asyncio.timeout(LIFE_SECONDS):
-                await self._peer.request("hello", _Greeting(VERSION))
+            await self.greet(LIFE_SECONDS)
         except (TimeoutError, RemoteError, ConnectionLost):
             return False
         return True
