@@ -40,6 +40,20 @@ async def answer(turn):
             await turn.say("yes" if await turn.allow("May I dig?", call) else "no")
 """
 
+STOPS_AS_IT_OPENS = """
+import signal
+
+
+@agent.on_open
+async def stop(session):
+    if os.path.exists("to be stopped"):
+        os.unlink("to be stopped")
+        with open("stopped", "w") as stopped:
+            stopped.write(str(os.getpid()))
+        await asyncio.sleep(3)  # whoever else looks for the session has greeted by then, and waits for its answer
+        os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
 NOTICES: dict[str, object] = {"session": {"notices": {}}}
 
 
@@ -62,10 +76,10 @@ class Process:
 
 
 @asynccontextmanager
-async def processes(place: Path, *versions: int) -> AsyncGenerator[list[Process]]:
+async def processes(place: Path, *versions: int, source: str = AGENT) -> AsyncGenerator[list[Process]]:
     """Start the agent in processes of their own, on one store, each for a client."""
     agent = place / "shared.py"
-    agent.write_text(AGENT)
+    agent.write_text(source)
     async with AsyncExitStack() as stack:
         found: list[Process] = []
         for version in versions:
@@ -223,6 +237,38 @@ async def test_whoever_prompts_where_the_owner_hangs_is_told_and_may_go_on_witho
         assert is_refused or not isinstance(answer, BaseException), answer
         await heard(owner.client, numbers(3))
         assert performed(tmp_path) in (["2", "3"], ["2", "3", "4"])  # who has found out before follows the new owner
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("A11", "F4", "P4")
+async def test_who_left_is_told_and_one_goes_on_also_where_the_next_owner_hangs_while_it_is_asked(
+    tmp_path: Path,
+) -> None:
+    async with processes(tmp_path, 1, 2, 2, source=AGENT + STOPS_AS_IT_OPENS) as (owner, one, other):
+        session = await owner.client.new(str(tmp_path))
+        await join(one, session, tmp_path)
+        await join(other, session, tmp_path)
+        owner.client.begin_prompt(session, "50 wait")
+        for process in (one, other):
+            await heard(process.client, numbers(50))
+        (tmp_path / "to be stopped").touch()
+        owner.signal(signal.SIGTERM)
+        async with asyncio.timeout(90):
+            while not (was_told(one) or was_told(other)):  # noqa: ASYNC110  (which of the two is for them to decide)
+                await asyncio.sleep(0.05)
+        (first, second) = (one, other) if was_told(one) else (other, one)
+        try:
+            assert int((tmp_path / "stopped").read_text()) == second.pid
+            assert await first.client.prompt(session, "3") == "end_turn"
+        finally:
+            second.signal(signal.SIGCONT)
+        await second.client.until(lambda: was_told(second))
+        await asyncio.gather(second.client.prompt(session, "4"), return_exceptions=True)  # by that it finds out
+        await heard(second.client, numbers(50) + numbers(3))
+
+
+def was_told(process: Process) -> bool:
+    return any("test has left; the session goes on" in it["title"] for it in process.client.updates("notice"))
 
 
 @pytest.mark.timeout(120)

@@ -103,12 +103,14 @@ class SessionFinder:
     ) -> LiveSession:
         log.warning("%s does not answer for session %s: %s", elsewhere.owner, session_id, lost)
         try:
-            return await self._registry.open(session_id, scope, client)
+            session = await self._registry.open(session_id, scope, client)
         except SessionBusy:
             raise SessionBusy(
                 f"A turn of this session is running in {elsewhere.owner}, which does not answer"
                 f"{_because(lost)}. Wait, or end it there"
             ) from None
+        self._followed.pop((session_id, client), None)
+        return session
 
     async def do(self, elsewhere: SessionElsewhere, operation: Operation, client: SessionClient | None) -> None:
         """Have something done by the owner of a session; raise `NeighbourLost` where that one cannot be reached."""

@@ -6,6 +6,7 @@ turns and attachments are in `followed`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,6 @@ from holdfast.errors import (
 from holdfast.model import Elicitation, ElicitationAnswer, Permission, TurnEnd, event_from, latest, new_id
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from holdfast.engine.neighbours import Link, Neighbours
@@ -57,6 +57,9 @@ log: logging.Logger = logging.getLogger(__name__)
 
 CONGESTED_BYTES = 1 << 20
 """While its client has more than this unread, nothing more is taken from the owner."""
+
+SOON_SECONDS = 4.0
+"""An owner that has not answered after so many seconds is asked for a sign of life."""
 
 _ANY_PERMISSION = Permission("", {})
 
@@ -117,7 +120,7 @@ class FollowedSession:
             self.address = address
         wanted = Open(self.id, self.scope.principal, self.scope.agent, self._setup(), epoch, is_guest=self._is_guest)
         try:
-            opened = msgspec.json.decode(await self.ask("open", wanted), type=Opened)
+            opened = msgspec.json.decode(await self._ask_soon("open", wanted), type=Opened)
         except BaseException:
             if is_new:
                 self.hang_up()
@@ -153,6 +156,19 @@ class FollowedSession:
             raise
         except ConnectionLost as e:
             raise NeighbourLost(str(e)) from e
+
+    async def _ask_soon(self, method: str, params: object) -> msgspec.Raw:
+        """Ask what takes no turn to answer; `ask`. An owner that gives no sign of life meanwhile is lost."""
+        link = self._link
+        asking = asyncio.ensure_future(self.ask(method, params))
+        try:
+            while link is not None and not (await asyncio.wait({asking}, timeout=SOON_SECONDS))[0]:
+                if not await link.is_alive() and not asking.done():
+                    self.lost(self.owner_name, link)
+                    raise NeighbourLost("it does not answer", hangs=True)
+            return await asking
+        finally:
+            asking.cancel()
 
     def tell(self, method: str, params: object = None) -> None:
         """Notify the owner."""
@@ -193,7 +209,7 @@ class FollowedSession:
     async def attach(self, client: SessionClient, since: Position | None = None) -> FollowedAttachment:
         """Let the client watch; see `LiveSession.attach`."""
         self._unsealed = []
-        attached = msgspec.json.decode(await self.ask("attach", Attach(since)), type=Attached)
+        attached = msgspec.json.decode(await self._ask_soon("attach", Attach(since)), type=Attached)
         unsealed, self._unsealed = self._unsealed, []
         attachment = FollowedAttachment(self, client, attached.position if since is None else since, attached.lines)
         attachment.unsealed = unsealed
@@ -236,11 +252,11 @@ class FollowedSession:
 
     async def set_option(self, option_id: str, value: object) -> None:
         """Set an option for the user (D2)."""
-        self._options = msgspec.json.decode(await self.ask("option", SetOption(option_id, value)))
+        self._options = msgspec.json.decode(await self._ask_soon("option", SetOption(option_id, value)))
 
     async def do(self, operation: Operation) -> None:
         """Have something done with the session."""
-        await self.ask("do", operation)
+        await self._ask_soon("do", operation)
 
     # Turns
 
@@ -322,7 +338,7 @@ class FollowedSession:
 
     async def cancel_part(self, part: str) -> bool:
         """Cancel one tool call or terminal; return whether there was one."""
-        return msgspec.json.decode(await self.ask("part", OfPart(part)), type=bool)
+        return msgspec.json.decode(await self._ask_soon("part", OfPart(part)), type=bool)
 
     # What comes from the owner
 
