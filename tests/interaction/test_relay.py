@@ -16,6 +16,7 @@ from tests.support.links import PATIENCE
 
 from holdfast import Agent
 from holdfast.engine.relay import finding
+from holdfast.engine.relay.finding import SessionFinder
 from holdfast.engine.relay.follower import FollowedSession
 from holdfast.engine.relay.owner import RelayService
 from holdfast.errors import PositionLost
@@ -454,6 +455,45 @@ async def test_who_left_is_told_also_where_the_link_to_the_next_owner_is_cut_as_
                 lambda other=other: any("Zed has left; the" in it["title"] for it in other.updates("notice"))
             )
         assert cuts == 0
+
+
+@pytest.mark.requirement("F4")
+@pytest.mark.parametrize("owner_quits", [False, True])
+async def test_a_client_that_leaves_while_its_session_is_found_again_is_not_taken_for_one_that_watches(
+    owner_quits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, has_left, is_found = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    reattach, go_on = SessionFinder._reattach, SessionFinder._go_on  # pyright: ignore[reportPrivateUsage]
+
+    async def reattach_slowly(self: SessionFinder, search: Any) -> Any:
+        opened.set()
+        await has_left.wait()
+        return await reattach(self, search)
+
+    def go_on_and_tell(self: SessionFinder, *found: Any) -> None:
+        go_on(self, *found)
+        is_found.set()
+
+    monkeypatch.setattr(SessionFinder, "_reattach", reattach_slowly)
+    monkeypatch.setattr(SessionFinder, "_go_on", go_on_and_tell)
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", 1), await named(far, "Neovim", 2)
+        session = await owner.new()
+        await owner.prompt(session, "hello")
+        await join(follower, session)
+        if owner_quits:
+            await near.close()
+        else:
+            cut_links(near)
+        await asyncio.wait_for(opened.wait(), PATIENCE)
+        await far.disconnect(follower)
+        has_left.set()
+        await asyncio.wait_for(is_found.wait(), PATIENCE)
+        has_it = (far if owner_quits else near).host.opened
+        assert has_it is not None
+        async with asyncio.timeout(PATIENCE):
+            while len(has_it.get(session).attachments) != (0 if owner_quits else 1):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
 
 
 @pytest.mark.requirement("F4", "P6")

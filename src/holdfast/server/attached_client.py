@@ -116,6 +116,7 @@ class AttachedClient:
         self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
         self._timer: asyncio.TimerHandle | None = None
         self.attachment: OpenAttachment | None = None
+        self._has_left = False
         self.muted: bool = False
         """Whether it is shown nothing for a moment: what happens meanwhile is shown again afterwards."""
         self.seen: SeenUpTo | None = None
@@ -325,14 +326,18 @@ class AttachedClient:
     # Leaving
 
     def detach(self) -> None:
-        """Stop watching."""
+        """Stop watching, for good."""
+        self._has_left = True
         if self.attachment is not None:
             self.attachment.session.detach(self.attachment)
             self.attachment = None
 
     def moved(self, attachment: OpenAttachment) -> None:
-        """Watch through another attachment from now on: the session has another owner."""
-        self.attachment = attachment
+        """Watch through another attachment from now on: the session has another owner. Who has left watches no more."""
+        if self._has_left:
+            attachment.session.detach(attachment)
+        else:
+            self.attachment = attachment
 
     def dropped(self, reason: str) -> None:
         """Tell its user that it does not watch any more."""

@@ -207,6 +207,9 @@ class SessionFinder:
         followed, client = search.followed, search.client
         has_moved = isinstance(found, LiveSession) or found.address != search.address
         client.moved(attachment)
+        if attachment not in found.attachments:  # it has left while the session was looked for
+            self._followed.pop((search.session_id, client), None)
+            return
         if has_moved:
             where = "here" if isinstance(found, LiveSession) else f"in {found.owner_name}"
             client.show([notice("warning", f"{reason}; the session goes on {where}")])
