@@ -3,8 +3,8 @@
 The log of a turn has the events that are stored. Where logs are kept after their seal, three more kinds of lines make
 the whole stream of them: the first line of a log has what was shown as it began, as the prompt; a line between events
 counts those that were shown there and are not stored; the last has what is shown once the log is sealed, as the mark of
-a bad end. A process that died may leave several last lines, and one that could not begin a turn first lines of it: the
-last of them count.
+a bad end, and is not there where that is nothing. A process that died may leave several last lines, and one that could
+not begin a turn first lines of it: the last of them count.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ def opening_lines(epoch: int, first: Sequence[Event]) -> bytes:
 
 
 def ended_line(epoch: int, shown: Sequence[Event], *, passed: int = 0) -> bytes:
-    """Return the last line of a log; `passed` events were shown before it and are not stored."""
-    return _line(LOG_ENDED, epoch, shown, count=passed)
+    """Return the last line of a log; `passed` events were shown before it and are not stored.
+
+    It is empty where nothing is shown once the log is sealed: all turns that end well.
+    """
+    return _line(LOG_ENDED, epoch, shown, count=passed) if shown else b""
 
 
 def passed_line(count: int) -> bytes:
