@@ -41,6 +41,13 @@ _NUMERIC = re.compile(r"(?i)pass|pwd|secret")
 SHORTEST_KEY = 16
 """A shorter name of a member is no secret."""
 
+_BEGINNINGS = tuple(hint for rule in secrets.FORMS for hint in rule.hints)
+
+_REST = "0aA" * 30
+"""How a word may go on that was cut: longer than any rule wants a secret to be."""
+
+_ENDS = ("", "@x/", '"', "'")
+
 _INVISIBLE = re.compile(f"{ESCAPES.pattern}|\0")
 
 
@@ -58,12 +65,22 @@ class Redactor:
         return text if self.count == before else clean
 
     def title(self, title: str) -> str:
-        """Return a title without secrets. One that is a single word and was cut may be half of a key."""
-        if title.endswith("…") and " " not in title:
-            begins = (hint for rule in secrets.FORMS for hint in rule.hints)
-            if title.lower().startswith(tuple(begins)):
-                return self._mark("secret")
-        return self.text(title)
+        """Return a title without secrets. Where it was cut, its end may be half of one."""
+        if not title.endswith("…"):
+            return self.text(title)
+        is_word = " " not in title
+        if is_word and title.lower().startswith(_BEGINNINGS):
+            return self._mark("secret")
+        plain = Redactor()
+        clean = plain.text(title)
+        for end in _ENDS:
+            whole = Redactor()
+            tried = whole.text(f"{title[:-1]}{_REST if is_word else ''}{end}")
+            if whole.count > plain.count and _REST not in tried:
+                self.count += whole.count
+                return f"{tried.removesuffix(end)}…"
+        self.count += plain.count
+        return clean
 
     def value(self, value: Any, *, name: str = "") -> Any:
         """Return a JSON value without secrets, wherever they are in it; `name` is that of the member it is."""

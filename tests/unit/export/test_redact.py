@@ -283,6 +283,27 @@ def test_half_of_a_key_is_taken_out_of_a_title(secret: str) -> None:
     assert Redactor().title("Look at sk-learn…") == "Look at sk-learn…"
 
 
+@pytest.mark.requirement("P10")
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        (f"https://bob:{A * 4}@example.com/x.git", "https://bob:[redacted: password]…"),
+        (f'{{"type":"x","password":"{A * 4}"}}', '{"type":"x","password":"[redacted: secret]…'),
+        (f"https://x.blob.core.windows.net/container/blob.txt?sv=2020&sig={A * 2}%3D",
+         "https://x.blob.core.windows.net/container/blob.txt?sv=2020&sig=[redacted: signature]…"),
+        (f"export PASSWORD='correct horse {'battery staple ' * 5}'", "export PASSWORD='[redacted: secret]…"),
+        (f"https://localhost:8080/{'a/very/long/path/' * 5}", None),
+        (f"look at the password dialog{' and at this' * 6}", None),
+    ],
+)  # fmt: skip
+def test_half_of_a_secret_that_stands_among_others_is_taken_out_of_a_title(prompt: str, title: str | None) -> None:
+    cut = title_from(prompt)
+    assert cut is not None and cut.endswith("…")
+    redactor = Redactor()
+    assert redactor.title(cut) == (cut if title is None else title)
+    assert redactor.count == (title is not None)
+
+
 parts = st.sampled_from(
     [
         *SECRETS, "password", "=", ":", " ", "\n", '"', "'", "\\", "token", "Bearer ", "abc123", "$", "machine a ",
