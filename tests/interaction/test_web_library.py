@@ -209,6 +209,16 @@ async def test_an_export_has_no_secrets_unless_it_is_asked_for_with_them(pages: 
     assert key in kept.text and kept.headers["content-disposition"].startswith("attachment")
 
 
+@pytest.mark.requirement("P10")
+@on_pages
+async def test_the_name_of_an_exported_file_has_no_secrets_either(pages: Pages) -> None:
+    session = await pages.add_session([said("user_message", "m", "x")], title=f"use ghp_{'a1B2' * 9} for it")
+    exported = await pages.get(f"/sessions/{session}/export?format=markdown")
+    assert exported.headers["content-disposition"] == 'attachment; filename="use-redacted-GitHub-token-for-it.md"'
+    kept = await pages.get(f"/sessions/{session}/export?format=markdown&secrets=keep")
+    assert "a1B2a1B2" in kept.headers["content-disposition"]
+
+
 @pytest.mark.requirement("H10")
 async def test_a_principal_works_in_its_own_directories_alone() -> None:
     async with opened_pages(access=Access(["/srv/ada"])) as pages:

@@ -33,8 +33,10 @@ async def export_session(library: Library, info: SessionInfo, request: PageReque
     if chosen is None:
         raise PageError(400, f"There is no such format; there are {', '.join(_WRITERS)}")
     make, content_type, suffix = chosen
-    text = await written(library, info, make(), redacts=request.query.get("secrets") != "keep")
-    name = re.sub(r"[^A-Za-z0-9-]+", "-", info.title or "session").strip("-")[:60] or "session"
+    redacts = request.query.get("secrets") != "keep"
+    text = await written(library, info, make(), redacts=redacts)
+    title = (Redactor().info(info) if redacts else info).title or "session"  # the name of a file says it too (P10)
+    name = re.sub(r"[^A-Za-z0-9-]+", "-", title)[:60].strip("-") or "session"
     headers = (("content-disposition", f'attachment; filename="{name}.{suffix}"'),)
     return Answer(text.encode(errors="replace"), content_type, headers=headers, cache="no-store")
 
