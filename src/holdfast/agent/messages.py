@@ -112,7 +112,7 @@ class Message:
             text: what stands there instead.
 
         """
-        self._output.replace_message(self._kind, self.id, text)
+        await self._output.replace_message(self._kind, self.id, text)
 
     async def __aenter__(self) -> Self:
         self._output.messages.end()

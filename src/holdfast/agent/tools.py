@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.agent.diffs import diff_content
-from holdfast.agent.turn_output import checked_block
+from holdfast.agent.turn_output import checked_block, text_parts
 from holdfast.awaiting import needs_async_with
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model import checked_event, new_id
@@ -111,7 +111,8 @@ class ToolCall:
             text: the text.
 
         """
-        await self.content({"type": "text", "text": text})
+        for part in text_parts(text):
+            await self.content({"type": "text", "text": part})
 
     async def content(self, block: Mapping[str, Any]) -> None:
         """Add a content block to what it shows.

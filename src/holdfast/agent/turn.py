@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.agent.messages import Message
 from holdfast.agent.questions import form_question, permission_question, url_question
 from holdfast.agent.tools import ToolCall
-from holdfast.agent.turn_output import TurnOutput, plan_entries
+from holdfast.agent.turn_output import AT_ONCE, TurnOutput, plan_entries
 from holdfast.awaiting import awaited
-from holdfast.model import (
-    ALLOW_OR_REJECT,
-    ElicitationAnswer,
-    checked_stop_reason,
-    new_id,
-    text_event,
-)
+from holdfast.model import ALLOW_OR_REJECT, ElicitationAnswer, checked_stop_reason, new_id, text_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -94,7 +88,9 @@ class Turn:
 
         """
         event = text_event("agent_message_chunk", self._messages.add_to("agent_message"), text)
-        if event.plain_text and self._turn.emit(event):
+        if len(event.body) > AT_ONCE:
+            await self._output.emit_text(event)
+        elif event.plain_text and self._turn.emit(event):
             await self._turn.drain()
 
     async def think(self, text: str) -> None:
@@ -128,7 +124,7 @@ class Turn:
             text: what stands there instead.
 
         """
-        self._output.replace_message("agent_message", self._messages.add_to("agent_message"), text)
+        await self._output.replace_message("agent_message", self._messages.add_to("agent_message"), text)
 
     async def rethink(self, text: str) -> None:
         """Replace all that was thought in a row so far, or think something whole.
@@ -137,7 +133,7 @@ class Turn:
             text: what stands there instead.
 
         """
-        self._output.replace_message("agent_thought", self._messages.add_to("agent_thought"), text)
+        await self._output.replace_message("agent_thought", self._messages.add_to("agent_thought"), text)
 
     async def show(self, block: Mapping[str, Any]) -> None:
         """Say a content block that is not text, as an image.

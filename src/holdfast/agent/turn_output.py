@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.agent.messages import OpenMessages
 from holdfast.errors import UsageError
-from holdfast.model import checked_event
+from holdfast.model import checked_event, event_from, split_update
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from holdfast.agent.messages import MessageKind
     from holdfast.engine import LiveTurn
     from holdfast.model import Event, Update
+
+AT_ONCE = 4 << 20
+"""Text of more bytes is said in parts, so that whoever reads can keep up: all at once may be too much unread (P7)."""
 
 
 class TurnOutput:
@@ -55,6 +58,16 @@ class TurnOutput:
         """Emit an update of work that goes on beside the turns: in whatever turn runs now, or between turns."""
         self._turn.session.emit(checked_event(update))
 
+    async def emit_text(self, event: Event) -> None:
+        """Emit an event whose content is text, however long."""
+        if len(event.body) <= AT_ONCE:
+            if self._turn.emit(event):
+                await self._turn.drain()
+            return
+        for part in split_update(event.update(), AT_ONCE):
+            self._turn.emit(event_from(part))
+            await self.give_way()
+
     async def give_way(self) -> None:
         """Wait while everybody who watches is behind."""
         if self._turn.congested:
@@ -64,18 +77,18 @@ class TurnOutput:
 
     async def say(self, event: Event) -> None:
         """Emit a piece of a message; one that is empty is none."""
-        if event.plain_text and self._turn.emit(event):
-            await self._turn.drain()
+        if event.plain_text:
+            await self.emit_text(event)
 
     async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any]) -> None:
         """Add a content block to a message."""
         self.emit_beside({"sessionUpdate": f"{kind}_chunk", "messageId": message_id, "content": checked_block(block)})
         await self.give_way()
 
-    def replace_message(self, kind: MessageKind, message_id: str, text: str) -> None:
+    async def replace_message(self, kind: MessageKind, message_id: str, text: str) -> None:
         """Replace all of a message by a text."""
         content = [{"type": "text", "text": text}]
-        self.emit_beside({"sessionUpdate": kind, "messageId": message_id, "content": content})
+        await self.emit_text(checked_event({"sessionUpdate": kind, "messageId": message_id, "content": content}))
 
     def add_usage(self, input_tokens: int, output_tokens: int) -> None:
         """Add tokens to those that the client is told at the end of the turn."""
@@ -106,6 +119,13 @@ class TurnOutput:
     def withdraw_cancel(self, id: str) -> None:
         """Allow that no longer."""
         self._turn.cancels.pop(id, None)
+
+
+def text_parts(text: str) -> Iterable[str]:
+    """Return a text in parts that can be shown one after the other; what is none, as it is."""
+    if not isinstance(text, str) or len(text) <= AT_ONCE:  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+        return (text,)
+    return (text[at : at + AT_ONCE] for at in range(0, len(text), AT_ONCE))
 
 
 def plan_entries(entries: Iterable[str | tuple[str, str] | tuple[str, str, str]]) -> list[Update]:

@@ -38,6 +38,28 @@ async def test_a_message_of_20_megabytes_is_there_live_and_after_load(protocol: 
         assert [len(text) for kind, text in said(loaded.history) if kind == "agent_message"] == [BIG]
 
 
+@pytest.mark.requirement("A4", "P7")
+@pytest.mark.parametrize("way", ["say", "think", "message", "rewrite", "text"])
+async def test_what_an_author_says_at_once_may_be_more_than_a_client_may_leave_unread(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.transport.memory.MAX_UNSENT_BYTES", 16 << 20)
+    speaker = Agent("speaker", version="1")
+
+    @speaker.prompt
+    async def answer(turn: Turn) -> None:
+        async with turn.message() as message, turn.tool("Show") as call:
+            ways = {"say": turn.say, "think": turn.think, "message": message.say, "rewrite": turn.rewrite}
+            await ways.get(way, call.text)("x" * BIG)
+
+    async with holdfast.connect(speaker, protocol=2) as agent, asyncio.timeout(4 * PATIENCE):
+        session = await agent.new_session()
+        await session.prompt("go on")
+        loaded = await agent.load(session.id)
+        for history in (session.history, loaded.history):
+            assert sum(entry.text().count("x") for entry in history) == BIG
+
+
 @pytest.mark.requirement("A4")
 async def test_a_line_of_more_than_16_megabytes_from_somebody_else_is_read() -> None:
     async with odd() as agent, asyncio.timeout(4 * PATIENCE):
