@@ -12,7 +12,7 @@ import pytest
 from tests.support.acp import CWD, Refused, serving
 
 from holdfast import Agent, Turn
-from holdfast.agent.diffs import git_patch, quoted_path
+from holdfast.model.diffs import git_patch, quoted_path
 
 if TYPE_CHECKING:
     from pathlib import Path

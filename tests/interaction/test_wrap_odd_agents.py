@@ -6,11 +6,13 @@ once, with the same id live and in every later load; and what it told the agent,
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.acp import patiently
 from tests.support.schemas import faults
 from tests.support.wrapping import Wrapped, conversation, wrapping
 
@@ -198,4 +200,29 @@ async def test_commands_have_their_types_though_a_version_2_agent_leaves_them_ou
     told += [update["availableCommands"] for update in client.updates("available_commands_update")]
     assert told
     assert {command["type"] for commands in told for command in commands} == {"command"}
+    assert not [fault for params in updates for fault in faults(2, "client", "session/update", "Notification", params)]
+
+
+@pytest.mark.requirement("C7", "P13")
+async def test_a_version_2_client_sees_the_diffs_of_a_version_1_agent_also_when_it_is_asked(tmp_path: Path) -> None:
+    diff = {"type": "diff", "path": "/w/a.txt", "oldText": "one\n", "newText": "two\n"}
+    call = {"toolCallId": "edit", "title": "Edit a.txt", "kind": "edit", "content": [diff]}
+    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+    async with wrapping(tmp_path) as wrapped:
+        client = await client_of(wrapped, 2)
+        session = await client.new(str(tmp_path))
+        prompted = client.begin_prompt(
+            session, f"request session/request_permission {json.dumps({'toolCall': call, 'options': options})}"
+        )
+        asked = await client.question()
+        asked.select("allow_once")
+        await patiently(prompted)
+    (shown,) = asked.params["subject"]["toolCall"]["content"]
+    patch = "diff --git /w/a.txt /w/a.txt\n--- /w/a.txt\n+++ /w/a.txt\n@@ -1 +1 @@\n-one\n+two\n"
+    changes = [{"operation": "modify", "path": "/w/a.txt", "fileType": "text"}]
+    assert shown == {"type": "diff", "changes": changes, "patch": {"format": "git_patch", "text": patch}}
+    (told,) = [update["content"] for update in client.updates("tool_call_update") if update.get("content")]
+    assert told == [{**shown, **diff}]
+    assert not faults(2, "client", "session/request_permission", "Request", asked.params)
+    updates = [message["params"] for message in client.heard if message.get("method") == "session/update"]
     assert not [fault for params in updates for fault in faults(2, "client", "session/update", "Notification", params)]

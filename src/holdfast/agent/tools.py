@@ -7,11 +7,11 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.agent.diffs import diff_content
 from holdfast.agent.turn_output import checked_block, text_parts
 from holdfast.awaiting import needs_async_with
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model import checked_event, new_id
+from holdfast.model.diffs import diff_content
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence

@@ -16,6 +16,7 @@ from holdfast.surface.asks import (
     read_meta,
     read_options,
 )
+from holdfast.surface.v1.lift import lift_content
 from holdfast.surface.v1.lower import lower_content, lower_members
 
 if TYPE_CHECKING:
@@ -69,10 +70,13 @@ def _call(question: Permission) -> Update:
 
 def read_permission(params: Update) -> Permission:
     """Parse a question for permission; one without options that can be chosen has none."""
-    call: Any = params.get("toolCall")
-    if not isinstance(call, dict):
+    given: Any = params.get("toolCall")
+    if not isinstance(given, dict):
         raise InvalidParams("toolCall must be an object")
+    call = cast("Update", given)
+    if "content" in call:
+        call = {**call, "content": lift_content(call["content"])}
     meta = read_meta(params)
     asked = meta.get(QUESTION)
-    title = asked if isinstance(asked, str) else str(cast("Update", call).get("title") or "")
-    return Permission(title, cast("Update", call), read_options(params.get("options")), meta=meta)
+    title = asked if isinstance(asked, str) else str(call.get("title") or "")
+    return Permission(title, call, read_options(params.get("options")), meta=meta)

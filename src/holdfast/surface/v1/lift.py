@@ -4,6 +4,7 @@
   between; otherwise it begins a message, whose id is made here.
 - `tool_call` is the first `tool_call_update`; in both, null means nothing. What a question for permission has said of a
   call that was not announced is said with the call's first update.
+- A diff has what was changed, and a patch, beside the old and the new text.
 - The plan is the plan called ``plan``; an empty one is none.
 - Modes and models are options with a category; those that come as options anyway are not told twice.
 - What the user says is not repeated by the agent, so it is told here; a repetition is left out.
@@ -18,6 +19,7 @@ import msgspec
 
 from holdfast.errors import InvalidParams, UsageError
 from holdfast.model import Event, check_update, event_from, in_one_line, new_id, text_event
+from holdfast.model.diffs import version_2_members
 from holdfast.surface.v1.options import lift_commands, lift_options, option_of_models, option_of_modes
 
 if TYPE_CHECKING:
@@ -195,6 +197,8 @@ class Lifting:
     def _call(self, kind: str, update: Update) -> Sequence[Event]:
         lifted = {name: value for name, value in update.items() if value is not None}
         lifted["sessionUpdate"] = "tool_call_update"
+        if "content" in lifted:
+            lifted["content"] = lift_content(lifted["content"])
         key: Any = update.get("toolCallId")
         if isinstance(key, str) and key not in self._calls:
             asked = self._asked.pop(key, {}) if kind == "tool_call_update" else {}
@@ -234,6 +238,22 @@ class Lifting:
 
     def _listed(self) -> list[Update]:
         return self._options["configOptions"]
+
+
+def lift_content(content: Any) -> Any:
+    """Return the content of a tool call with its diffs as version 2 has them; what is malformed stays as it is."""
+    if not isinstance(content, list):
+        return content
+    return [_lift_item(item) for item in cast("list[Any]", content)]
+
+
+def _lift_item(item: Any) -> Any:
+    match item:
+        case {"type": "diff", "path": str(path), "newText": str(new)}:
+            old: Any = cast("Update", item).get("oldText")
+            return item | version_2_members(path, old, new) if old is None or isinstance(old, str) else item
+        case _:
+            return item
 
 
 def _plan(update: Update) -> Update:

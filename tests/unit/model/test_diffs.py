@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent import line_matching
-from holdfast.agent.diffs import git_patch
-from holdfast.agent.line_matching import LineMatcher
+from holdfast.model import line_matching
+from holdfast.model.diffs import git_patch
+from holdfast.model.line_matching import LineMatcher
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.model import Update
+    from holdfast.model.events import Update
 
 MAX_PATCH_BYTES = 512 << 10
 """Longer texts are shown without a patch: it would be sent and stored beside them."""
@@ -18,13 +18,15 @@ _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "
 
 def diff_content(path: str, old: str | None, new: str) -> Update:
     """Return the content of a tool call that shows a change."""
-    content: Update = {
-        "type": "diff",
-        "changes": [{"operation": "add" if old is None else "modify", "path": path, "fileType": "text"}],
-    }
+    return {"type": "diff", **version_2_members(path, old, new), "path": path, "oldText": old, "newText": new}
+
+
+def version_2_members(path: str, old: str | None, new: str) -> Update:
+    """Return what version 2 says of a change in the place of the old and the new text."""
+    members: Update = {"changes": [{"operation": "add" if old is None else "modify", "path": path, "fileType": "text"}]}
     if len(old or "") + len(new) <= MAX_PATCH_BYTES:
-        content["patch"] = {"format": "git_patch", "text": git_patch(path, old, new)}
-    return {**content, "path": path, "oldText": old, "newText": new}
+        members["patch"] = {"format": "git_patch", "text": git_patch(path, old, new)}
+    return members
 
 
 def git_patch(path: str, old: str | None, new: str) -> str:
@@ -43,7 +45,7 @@ def git_patch(path: str, old: str | None, new: str) -> str:
 
 def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
     """Yield the lines of a unified diff, without its head."""
-    from holdfast.agent.line_matching import LineMatcher  # noqa: PLC0415  (few agents edit; `difflib` is slow to import)
+    from holdfast.model.line_matching import LineMatcher  # noqa: PLC0415  (few agents edit; `difflib` is slow to import)
 
     for group in LineMatcher(old, new).get_grouped_opcodes(3):
         first, last = group[0], group[-1]
