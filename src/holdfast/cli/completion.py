@@ -20,13 +20,13 @@ OFFERED = 50
 @click.command("completion", short_help="Print what makes your shell complete commands")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    r"""Print what makes your shell complete commands and session ids.
+    """Print what makes your shell complete commands and session ids.
 
     \b
       bash: eval "$(holdfast completion bash)"       in ~/.bashrc
       zsh:  eval "$(holdfast completion zsh)"        in ~/.zshrc
       fish: holdfast completion fish | source        in ~/.config/fish/config.fish
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     from holdfast.cli.commands import holdfast  # noqa: PLC0415  (it names this module)
 
     kind = get_completion_class(shell)

@@ -26,7 +26,7 @@ LISTED = 20
 @store_option
 @json_option
 def logs(reference: str | None, count: int, agent: str | None, place: str | None, *, as_json: bool) -> int:
-    r"""Show what went wrong in an agent.
+    """Show what went wrong in an agent.
 
     Where a client says "The agent failed… (reference ref_…)", REF finds the traceback; its beginning is enough.
     `last` is the newest. Without REF the newest entries are listed.
@@ -37,7 +37,7 @@ def logs(reference: str | None, count: int, agent: str | None, place: str | None
       holdfast logs --agent weather.py
 
     Logs are kept in a file beside the store, at most 2 MiB of them. Keys that can be recognised are taken out.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     from holdfast.diagnostics.log_file import read_log  # noqa: PLC0415  (help needs none)
     from holdfast.diagnostics.logging_setup import log_path  # noqa: PLC0415
     from holdfast.errors import UsageError  # noqa: PLC0415

@@ -11,17 +11,17 @@ from holdfast.cli.server_files import server_files
 
 @click.group("token")
 def token() -> None:
-    r"""Make and remove the tokens with which others use `holdfast serve`.
+    """Make and remove the tokens with which others use `holdfast serve`.
 
     \b
+      holdfast token new ada           print a token for Ada, once; only its hash is stored
       holdfast token new ada --workspace /srv/ada
                                        the same, and say where on the server she may work
-      holdfast token new ada           print a token for Ada, once; only its hash is stored
       holdfast token list              who has tokens
       holdfast token remove ada        let her in no more; takes effect at once
 
     Sessions belong to the name: whoever has a token for it sees them.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
 
 
 @token.command("new")

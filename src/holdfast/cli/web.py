@@ -153,7 +153,7 @@ def _greet(server: RemoteServer, port: int, *, opens: bool) -> None:
 @click.option("--name", help="The name that its sessions belong to (default: what it calls itself).")
 @click.pass_context
 def add(ctx: click.Context, agent: str | None, name: str | None) -> None:
-    r"""Let the page start an agent: a Python FILE as for `holdfast run`, or any other by its COMMAND.
+    """Let the page start an agent: a Python FILE as for `holdfast run`, or any other by its COMMAND.
 
     \b
       holdfast web add weather.py
@@ -161,7 +161,7 @@ def add(ctx: click.Context, agent: str | None, name: str | None) -> None:
       holdfast web add --name claude -- claude-agent-acp
 
     Without --name a COMMAND is started once, and asked what it calls itself.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     command = command_behind(ctx, agent)
     if command is None and agent is None:
         raise click.UsageError("add which agent? Name a file, or a command behind `--`")

@@ -26,7 +26,7 @@ WHY: dict[Outcome, str] = {
 @click.option("--to", "target", metavar="ADDRESS", required=True, help="The store to add to; made where there is none.")
 @json_option
 def copy(*, source: str, target: str, as_json: bool) -> int:
-    r"""Copy all sessions of a store into another, of whatever kind.
+    """Copy all sessions of a store into another, of whatever kind.
 
     \b
       holdfast sessions copy --from ~/.local/share/holdfast/sessions.db --to postgresql://db.example/holdfast
@@ -35,7 +35,7 @@ def copy(*, source: str, target: str, as_json: bool) -> int:
     Everything goes along: titles, state, what was allowed, private entries, forks. The source stays as it is. Stop it
     whenever you like and run it again: what is there already is not copied twice. The status is 1 where a session could
     not be copied. With --json: {"copied": n, "present": n, "refused": [{"sessionId", "reason"}, …]}.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     return run_async(_copy(source, target, as_json=as_json))
 
 

@@ -181,7 +181,7 @@ async def import_(
     cwd: str | None,
     as_json: bool,
 ) -> int:
-    r"""Add sessions from FILES that `export --format json` wrote (`-` is stdin), or from an agent's own files.
+    """Add sessions from FILES that `export --format json` wrote (`-` is stdin), or from an agent's own files.
 
     \b
       holdfast sessions import talk.json
@@ -198,7 +198,7 @@ async def import_(
     and options, without additional directories, without the agent's memory, and the agent asks again for what was
     allowed for ever. What was reset is said. With --json: {"sessions": [{"file", "sessionId", "result": "imported" |
     "present" | "renumbered", "cwd", "reset": [what was]}, …], "refused": [{"file", "reason"}, …]}.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     from holdfast.errors import UsageError  # noqa: PLC0415
 
     if source is not None:

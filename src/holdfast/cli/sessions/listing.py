@@ -45,7 +45,7 @@ async def list_(
     no_headings: bool,
     as_json: bool,
 ) -> None:
-    r"""List sessions, newest first: those of this directory, unless --all or --cwd says otherwise.
+    """List sessions, newest first: those of this directory, unless --all or --cwd says otherwise.
 
     A session that is open says in which program, and whether a turn runs or waits for an answer. The model is that of
     its last turn, where its agent tells.
@@ -56,7 +56,7 @@ async def list_(
 
     With --json: {"sessions": […], "more": true where there are more than were asked for}; a session that is open has
     "open": {"in": "Zed", "state": "running", "clients": ["Zed"]}.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     from holdfast.cli.sessions.open_sessions import find_open  # noqa: PLC0415
     from holdfast.store import SearchArea  # noqa: PLC0415
 

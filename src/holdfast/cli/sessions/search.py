@@ -38,7 +38,7 @@ async def search(
     limit: int,
     as_json: bool,
 ) -> None:
-    r"""Find the places where all of the WORDS are, newest first: in messages, thoughts, tool calls and titles.
+    """Find the places where all of the WORDS are, newest first: in messages, thoughts, tool calls and titles.
 
     Of tool calls both what they were asked and what they gave is looked through, of long output its two ends. Several
     words in quotes are a phrase, the beginning of a word is written with an asterisk. Accents and capitals do not
@@ -51,7 +51,7 @@ async def search(
       holdfast sessions search timeout --all --agent claude --since 2w
 
     With --json: {"hits": [{"session", "kind", "id", "text", "marks": [[start, end], …]}, …]}.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     place = None if everywhere else cwd or await here(store)
     scope = await scope_of(store, agent)
     hits = await store.search(

@@ -37,7 +37,7 @@ _DURATION = re.compile(r"(\d{1,5})([mhdw])")
 async def share(
     store: SessionStore, *, session: str | None, lasts: str, no_redact: bool, url: str, as_json: bool
 ) -> None:
-    r"""Print a link with which anybody who has it reads a session, without signing in, and can do nothing else.
+    """Print a link with which anybody who has it reads a session, without signing in, and can do nothing else.
 
     \b
       holdfast sessions share last --url https://agents.example.com
@@ -47,7 +47,7 @@ async def share(
 
     The link shows the session as it is when somebody looks, without what looks like a secret. It is printed once.
     With --json: {"link", "id", "session", "until", "redacted"}, or {"links": […]}.
-    """
+    """  # noqa: D301  (where `\b` stands, click keeps the lines)
     links = _links()
     if session is None:
         _list(links, as_json=as_json)
