@@ -83,3 +83,20 @@ def test_changes_stand_side_by_side_where_there_is_room(browser: Browser, tmp_pa
         page.run("document.body.replaceChildren(document.querySelector('.diff'))")
         page.run("document.documentElement.append(document.querySelector('.diff'))")
         assert len(set(page.run(lefts))) == 2
+
+
+def test_a_call_whose_terminal_failed_has_no_tick(browser: Browser, tmp_path: Path) -> None:
+    updates: list[Any] = []
+    for code in (3, 0):
+        shown = [{"type": "terminal", "terminalId": f"t{code}"}]
+        call = {"sessionUpdate": "tool_call_update", "toolCallId": f"c{code}", "title": "make", "status": "completed"}
+        updates += [
+            {**call, "content": shown},
+            {"sessionUpdate": "terminal_update", "terminalId": f"t{code}", "exitStatus": {"exitCode": code}},
+        ]
+    with browser.page() as page:
+        page.open(written(tmp_path, updates, "make"))
+        signs = (
+            "[...document.querySelectorAll('.entry.tool h3')].map(each => getComputedStyle(each, '::before').content)"
+        )
+        assert [sign[1] for sign in page.run(signs)] == ["✕", "✓"]

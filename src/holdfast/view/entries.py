@@ -61,7 +61,7 @@ class EntryView(NamedTuple):
     tool_kind: str = ""
     """Of a tool call: what the tool does, as `execute`."""
     tool_status: str = ""
-    """Of a tool call: how far it is, as `in_progress`."""
+    """Of a tool call: how far it is, as `in_progress`; of a call or a terminal whose command failed, `failed`."""
     terminal: str = ""
     """Of a terminal: the id by which tool calls name it."""
     at: int | None = None
@@ -106,14 +106,20 @@ def _view(entry: Entry) -> EntryView:
         case "tool_call_update":
             kind, status = _string(members.get("kind")), _string(members.get("status"))
             title = _string(members.get("title")) or _string(members.get("name")) or entry.key
-            shown = ", ".join(word.replace("_", " ") for word in (kind, status) if word and word != "other")
-            return EntryView("tool", entry.key, title, shown, tuple(_call(entry)), kind, status)
+            failure = failure_of(members.get("rawOutput")) or failure_of(members.get("_meta"))
+            if status == "completed" and failure:
+                shown, status = (kind, status, failure), "failed"
+            else:
+                shown = (kind, status)
+            words = ", ".join(word.replace("_", " ") for word in shown if word and word != "other")
+            return EntryView("tool", entry.key, title, words, tuple(_call(entry)), kind, status)
         case "plan_update":
             return EntryView("plan", "", "", "", tuple(_plan(members.get("plan"))))
         case "terminal_update":
             title = _string(members.get("command")) or entry.key
             status = _exit(members.get("exitStatus"))
-            return EntryView("terminal", "", title, status, tuple(_output(entry)), terminal=entry.key)
+            failed = "failed" if failure_of(members.get("exitStatus")) else ""
+            return EntryView("terminal", "", title, status, tuple(_output(entry)), "", failed, terminal=entry.key)
         case "compaction_update":
             status = _string(members.get("status")).replace("_", " ")
             parts = [*map(_block, entry.blocks()), *_remarks(members.get("error"))]
@@ -269,6 +275,23 @@ def _output(entry: Entry) -> Iterator[Part]:
 def terminal_part(output: bytes) -> Part:
     """Return what a terminal showed in the end, with its colours."""
     return Part("code", terminal_text(output).strip("\n"), runs=terminal_runs(output.strip(b"\r\n")))
+
+
+def failure_of(status: Any) -> str:
+    """Return how a command has failed, by its exit status as agents have it; empty where it has not, or none is known.
+
+    A terminal has it in version 2; agents of version 1 say it in `rawOutput` or `_meta`.
+    """
+    inner: Any
+    match status:
+        case {"exitCode": int(code)} | {"exit_code": int(code)} if code:
+            return f"exit status {code}"
+        case {"signal": str(number)}:
+            return f"signal {number}"
+        case {"terminal_exit": inner}:
+            return failure_of(inner)
+        case _:
+            return ""
 
 
 def _exit(status: Any) -> str:

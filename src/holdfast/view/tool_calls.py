@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.model import Entry, Terminal, is_object
 from holdfast.view.blocks import Call
-from holdfast.view.entries import Part, locations_of, view_entry
+from holdfast.view.entries import Part, failure_of, locations_of, view_entry
 from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
@@ -41,27 +41,11 @@ def terminal_block(history: History, key: str, *, live: bool = False) -> Call:
 
 
 def failed_command(history: History, entry: Entry) -> str:
-    """Return how a command that a tool call ran has failed; empty where it succeeded, or none is known.
-
-    A terminal says so in version 2; agents of version 1 have `rawOutput` or `_meta` for it.
-    """
+    """Return how a command that a tool call ran has failed; empty where it succeeded, or none is known."""
     terminals = (_terminal(history, item) for item in entry.content())
     statuses = [terminal.members.get("exitStatus") for terminal in terminals if terminal is not None]
     statuses += [entry.members.get("rawOutput"), entry.members.get("_meta")]
-    return next((failure for status in statuses if (failure := _failure(status))), "")
-
-
-def _failure(status: Any) -> str:
-    inner: Any
-    match status:
-        case {"exitCode": int(code)} | {"exit_code": int(code)} if code:
-            return f"exit status {code}"
-        case {"signal": str(number)}:
-            return f"signal {number}"
-        case {"terminal_exit": inner}:
-            return _failure(inner)
-        case _:
-            return ""
+    return next((failure for status in statuses if (failure := failure_of(status))), "")
 
 
 def call_in_question(known: Entry | None, asked: Update) -> Call:

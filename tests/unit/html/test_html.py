@@ -64,6 +64,22 @@ def terminal(output: str) -> Any:
     return {"sessionUpdate": "terminal_update", "terminalId": "t1", "command": "make", "output": {"data": data}}
 
 
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [({"rawOutput": {"exit_code": 3}}, "exit status 3"), ({"_meta": {"terminal_exit": {"signal": "9"}}}, "signal 9")],
+)
+def test_a_call_whose_command_failed_is_not_ticked(how: dict[str, Any], words: str) -> None:
+    call = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "make", "status": "completed"}
+    assert 'data-status="completed"' in drawn(call)
+    html = drawn({**call, **how})
+    assert 'data-status="failed"' in html and f"completed, {words}" in html
+
+
+def test_a_terminal_whose_command_failed_is_marked() -> None:
+    assert 'data-status="failed"' in drawn({**terminal("x"), "exitStatus": {"exitCode": 3}})
+    assert "data-status" not in drawn({**terminal("x"), "exitStatus": {"exitCode": 0}}) + drawn(terminal("x"))
+
+
 def test_a_diff_has_numbers_and_marks_what_differs() -> None:
     html = draw_diff(DIFF, "x.py")
     assert '<del data-n="4">old = <b>1</b></del>' not in html  # one line became two: nothing belongs together
