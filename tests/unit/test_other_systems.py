@@ -134,6 +134,11 @@ async def test_on_windows_files_are_refused_and_a_command_is_a_program(on_window
         session = await agent.new_session(tmp_path)
         refused = await ask(session, "fs/read_text_file", path=str(tmp_path / "f"))
         assert (refused["code"], "Windows does not have" in refused["message"]) == (-32602, True)
+        refused = await ask(session, "terminal/create", command="echo hello", args=[])  # there is no shell to ask
+        assert "echo hello" in refused["message"]
+        created = await ask(session, "terminal/create", command=sys.executable, args=["-c", "0"])
+        ended = await ask(session, "terminal/wait_for_exit", terminalId=created["terminalId"])
+        assert ended["exitCode"] == 0
 
 
 @pytest.mark.parametrize(

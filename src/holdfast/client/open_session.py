@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.client.services import OpenAsk
     from holdfast.client.terminals import Terminals
     from holdfast.model import Event, Update
-    from holdfast.workspace import Files
+    from holdfast.workspace import Files, Workspace
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ class OpenSession:
         self.additional: tuple[str, ...] = tuple(additional)
         self.history: SessionHistory = SessionHistory()
         self.closed: bool = False
+        self.workspace: Workspace | None = None
         self.files: Files | None = None
         """What the agent may read and write; created when it first asks."""
         self.terminals: Terminals | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.client.session import ClientSession
     from holdfast.client.terminals import Terminals
     from holdfast.model import Elicitation, Permission, PermissionOption
-    from holdfast.workspace import Files
+    from holdfast.workspace import Files, Workspace
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -90,17 +90,25 @@ class Services:
         if session.terminals is None:
             from holdfast.client.terminals import Terminals  # noqa: PLC0415  (few agents run commands)
 
-            session.terminals = Terminals(self._files(session).workspace)
+            session.terminals = Terminals(self._workspace(session))
         return session.terminals
 
     def _files(self, session: OpenSession) -> Files:
         if session.files is None:
-            from holdfast.workspace import Files, Workspace  # noqa: PLC0415  (few agents use files)
+            from holdfast.workspace import Files  # noqa: PLC0415  (few agents use files)
+
+            session.files = Files(self._workspace(session))
+        return session.files
+
+    def _workspace(self, session: OpenSession) -> Workspace:
+        """Return the directories of a session, which stay those that they were when they were first used (P9)."""
+        if session.workspace is None:
+            from holdfast.workspace import Workspace  # noqa: PLC0415
 
             given = () if isinstance(self.files, bool) else tuple(self.files)
             first, *others = given or (session.cwd, *session.additional)
-            session.files = Files(Workspace.resolve(first, others))
-        return session.files
+            session.workspace = Workspace.resolve(first, others)
+        return session.workspace
 
 
 class OpenAsk:
