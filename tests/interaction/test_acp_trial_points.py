@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.acp import CWD, Refused, serving
+from tests.support.acp import CWD, Refused, patiently, serving
+from tests.support.schemas import faults
 
 from holdfast import Agent, Turn
 from holdfast.model.diffs import git_patch, quoted_path
@@ -112,6 +114,30 @@ def test_a_patch_is_one_that_git_applies(tmp_path: Path, name: str, old: str | N
     done = subprocess.run(command, cwd=tmp_path, input=patch.encode(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert path.read_text() == new
+
+
+@pytest.mark.requirement("P13", "C8")
+@VERSIONS
+@pytest.mark.parametrize("changes", [1, 30_000], ids=["a little", "all of it"])
+async def test_a_question_about_a_large_file_shows_what_would_change(version: int, changes: int) -> None:
+    old = "".join(f"line {n} of a large file\n" for n in range(30_000))
+    new = old.replace(" of ", " OF ", changes)
+    agent = Agent("editing")
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        async with turn.tool("Edit", kind="edit") as call:
+            await call.diff("/f", old, new)
+            await turn.allow("May I?", call=call)
+
+    async with serving(agent) as host:
+        client = await host.client(version)
+        prompted = client.begin_prompt(await client.new(), "x")
+        asked = await client.question()
+        asked.select("reject_once")
+        await patiently(prompted)
+        assert "line 0 OF a large file" in json.dumps(asked.params)
+        assert not faults(version, "client", "session/request_permission", "Request", asked.params)
 
 
 # Options

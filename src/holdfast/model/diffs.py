@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from holdfast.model.events import Update
 
 MAX_PATCH_BYTES = 512 << 10
-"""Longer texts are shown without a patch: it would be sent and stored beside them."""
+"""Where more than this differs there is no patch: it would be sent and stored beside the texts."""
 
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
@@ -24,9 +25,24 @@ def diff_content(path: str, old: str | None, new: str) -> Update:
 def version_2_members(path: str, old: str | None, new: str) -> Update:
     """Return what version 2 says of a change in the place of the old and the new text."""
     members: Update = {"changes": [{"operation": "add" if old is None else "modify", "path": path, "fileType": "text"}]}
-    if len(old or "") + len(new) <= MAX_PATCH_BYTES:
+    if _differing(old or "", new) <= MAX_PATCH_BYTES:
         members["patch"] = {"format": "git_patch", "text": git_patch(path, old, new)}
     return members
+
+
+def _differing(old: str, new: str) -> int:
+    """Return how many characters of both texts there are between where they begin and where they end to be the same."""
+    shorter = min(len(old), len(new))
+    begin = _same(shorter, lambda size: old[:size] == new[:size])
+    end = _same(shorter - begin, lambda size: size == 0 or old[-size:] == new[-size:])
+    return len(old) + len(new) - 2 * (begin + end)
+
+
+def _same(most: int, are_same: Callable[[int], bool]) -> int:
+    """Return the largest size up to `most` that two texts are the same in."""
+    if are_same(most):
+        return most
+    return bisect_left(range(most), True, key=lambda size: not are_same(size + 1))  # noqa: FBT003  (false, then true)
 
 
 def git_patch(path: str, old: str | None, new: str) -> str:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model import line_matching
-from holdfast.model.diffs import git_patch
+from holdfast.model import diffs, line_matching
+from holdfast.model.diffs import git_patch, version_2_members
 from holdfast.model.line_matching import LineMatcher
 
 if TYPE_CHECKING:
@@ -80,3 +80,14 @@ def test_git_takes_a_patch_of_a_long_file(tmp_path: Path) -> None:
     done = subprocess.run(command, input=patch, text=True, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert file.read_text() == "".join(new)
+
+
+@given(st.text("ab"), st.text("ab"), st.text("ab"), st.text("ab"))
+def test_there_is_a_patch_where_little_differs_however_long_the_texts(begin: str, old: str, new: str, end: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diffs, "MAX_PATCH_BYTES", 4)
+        made = version_2_members("/f", begin + old + end, begin + new + end)
+    if len(old) + len(new) <= 4:
+        assert made["patch"]["text"] == git_patch("/f", begin + old + end, begin + new + end)
+    if not begin and not end and old[:1] != new[:1] and old[-1:] != new[-1:]:
+        assert ("patch" in made) == (len(old) + len(new) <= 4)

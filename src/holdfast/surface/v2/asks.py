@@ -18,6 +18,8 @@ from holdfast.surface.asks import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from msgspec import Raw
 
     from holdfast.model import Answer, Question, Update
@@ -62,11 +64,17 @@ def _call(call: Update) -> Update:
     """Return a tool call whose diffs have no member but those of this version: the schema lets none through here."""
     if not call.get("content"):
         return call
-    content = [
-        {name: value for name, value in item.items() if name not in V1_OF_A_DIFF} if item["type"] == "diff" else item
-        for item in call["content"]
-    ]
-    return {**call, "content": content}
+    return {**call, "content": [shown for item in call["content"] for shown in _shown(item)]}
+
+
+def _shown(item: Update) -> Iterator[Update]:
+    """Yield an item of a tool call; a diff that is too long for a patch has its new text beside it (P13)."""
+    if item["type"] != "diff":
+        yield item
+        return
+    yield {name: value for name, value in item.items() if name not in V1_OF_A_DIFF}
+    if not item.get("patch") and isinstance(new := item.get("newText"), str):
+        yield {"type": "content", "content": {"type": "text", "text": f"{item.get('path')} becomes:\n\n{new}"}}
 
 
 def read_permission(params: Update) -> Permission:
