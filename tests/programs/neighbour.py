@@ -34,6 +34,9 @@ class Neighbour:
                 return None if claimed.broken is None else [line.decode() for line in claimed.broken.lines]
             case "begin":
                 self._logs[session] = await self._store.begin(self._claims[session], [said(text)], Changes())
+            case "begin_lazily":
+                claim = self._claims[session]
+                self._logs[session] = await self._store.begin(claim, [said(text)], Changes(), durable=False)
             case "append":
                 kept = self._logs[session].append(said(text) + b"\n")
                 if kept is not None:

@@ -29,6 +29,12 @@ DROP_BYTES = 32 << 20
 """…and what may be unread by it afterwards. Past either it is dropped, not waited for (P7)."""
 
 
+def alike_runs(events: Sequence[Event]) -> tuple[Sequence[Event], ...]:
+    """Cut events where pieces of text begin, which all clients of a version are told in the same lines."""
+    at = next((number for number, event in enumerate(events) if event.plain_text is not None), 0)
+    return (events[:at], events[at:]) if at else (events,)
+
+
 class Attachment:
     """One client watching one session."""
 

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.engine.asks import Asks
-from holdfast.engine.attachment import Attachment
+from holdfast.engine.attachment import Attachment, alike_runs
 from holdfast.engine.background import Background
 from holdfast.engine.journal import Journal, keep_latest
 from holdfast.engine.ports import LOST
@@ -209,9 +209,10 @@ class LiveSession(SessionSettings):
     def show(self, events: Sequence[Event]) -> None:
         """Show events to the clients that watch; each takes a position."""
         if events:
-            before = self.journal.count(len(events))
-            for attachment in self.attachments:
-                attachment.deliver(events, before)
+            for run in alike_runs(events) if len(self.attachments) > 1 else (events,):
+                before = self.journal.count(len(run))
+                for attachment in self.attachments:
+                    attachment.deliver(run, before)
 
     def note(self, update: Update) -> None:
         """Remember what was said about the session itself: a client that comes now is told that too."""

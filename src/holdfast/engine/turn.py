@@ -108,9 +108,8 @@ class LiveTurn:
         self.end: TurnEnd | None = None
         """How it ended, once that is durable."""
         self._acknowledged = acknowledged
-        # Made when somebody asks for them: most turns have nobody who does.
-        self._acceptance: asyncio.Future[str] | None = None
-        self._ending: asyncio.Future[TurnEnd] | None = None
+        self._acceptance: asyncio.Future[str] | None = None  # made when somebody asks for it…
+        self._ending: asyncio.Future[TurnEnd] | None = None  # …as most do not
         self._over: asyncio.Future[None] | None = None
         self._loop = loop
         self._when_ended: list[Callable[[TurnEnd], None]] = []
@@ -147,10 +146,7 @@ class LiveTurn:
 
     @property
     def accepted(self) -> asyncio.Future[str]:
-        """Resolves to the id of the user's message once the prompt is stored.
-
-        Where it is not acknowledged, once the turn has begun.
-        """
+        """Resolves to the id of the user's message once the prompt is stored, or, not acknowledged, has begun."""
         if self._acceptance is None:
             self._acceptance = self._loop.create_future()
             if self.phase is not Phase.WAITING:
@@ -196,7 +192,7 @@ class LiveTurn:
     # What the agent says
 
     def emit(self, event: Event) -> bool:
-        """Say something that can be folded. It is kept in a moment (`OpenLog.append`), and shown when it is.
+        """Say something that can be folded; it is kept in a moment (`OpenLog.append`), and shown when it is.
 
         Return whether whoever says more now should `drain` first.
         """

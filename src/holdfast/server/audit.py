@@ -117,7 +117,8 @@ def audited(routes: Routes, record: Recorder) -> None:
     """Let routes note what is asked: a prompt when it comes, everything else with how it ended."""
     for method in _AUDITED & routes.requests.keys():
         route = routes.requests[method]
-        routes.requests[method] = msgspec.structs.replace(route, handle=_noting(method, route.handle, record))
+        noting = _noting(method, route.handle, record)
+        routes.requests[method] = msgspec.structs.replace(route, handle=noting, at_once=None)
 
 
 def _noting(
