@@ -223,12 +223,16 @@ class Streamer:
         text = f"turn {self._rng.random()}" if text is None else text
         if session.state.title_by == "":
             self._pipe.tell("about", "title", session.id, text)
-        turn = session.prompt([block(text)])
+        acknowledged = self._rng.random() < 0.5  # as with version 2; otherwise the end tells of the prompt too
+        turn = session.prompt([block(text)], acknowledged=acknowledged)
         self._pipe.tell("about", "prompt", session.id, turn.message_id)
         aside = asyncio.ensure_future(self._aside(session)) if self._rng.random() < 0.5 else None
         await turn.accepted
-        self._pipe.tell("did", "prompt", session.id, turn.message_id)
+        if acknowledged:
+            self._pipe.tell("did", "prompt", session.id, turn.message_id)
         end = await turn.ended
+        if not acknowledged:
+            self._pipe.tell("did", "prompt", session.id, turn.message_id)
         self._pipe.tell("did", "end", session.id, turn.message_id, end.reason)
         if aside is not None:
             await aside
