@@ -496,6 +496,27 @@ async def test_a_client_that_leaves_while_its_session_is_found_again_is_not_take
                 await asyncio.sleep(0.02)
 
 
+@pytest.mark.requirement("F4", "B18")
+async def test_nothing_is_kept_of_a_client_that_left_without_closing_the_session_it_followed(tmp_path: Path) -> None:
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner = await named(near, "Zed", 1)
+        session = await owner.new()
+        await owner.prompt(session, "hello")
+        for number in range(3):
+            follower = await named(far, f"Neovim {number}", 2)
+            await join(follower, session)
+            await far.disconnect(follower)
+        engine = far.host.opened
+        assert engine is not None
+        finder = engine._registry.finder  # pyright: ignore[reportPrivateUsage]
+        async with asyncio.timeout(PATIENCE):
+            while finder._followed:  # noqa: ASYNC110  # pyright: ignore[reportPrivateUsage]
+                await asyncio.sleep(0.02)
+        again = await named(far, "Neovim", 1)
+        await join(again, session)
+        await again.prompt(session, "hello")
+
+
 @pytest.mark.requirement("F4", "P6")
 @pytest.mark.parametrize("version", [1, 2])
 async def test_who_follows_a_running_turn_that_cannot_be_found_again_is_told_that_it_is_over(

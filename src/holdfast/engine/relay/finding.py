@@ -90,7 +90,7 @@ class SessionFinder:
         if followed is None:
             followed = FollowedSession(
                 session_id, scope, client,
-                neighbours=self._neighbours, on_lost=self._find_again, start=self._registry.start,
+                neighbours=self._neighbours, on_lost=self._find_again, on_left=self._left, start=self._registry.start,
             )  # fmt: skip
         followed.owner = elsewhere.owner
         if not await followed.open(elsewhere.address, elsewhere.epoch):
@@ -130,6 +130,11 @@ class SessionFinder:
                 await followed.do(Operation("leave", session_id, followed.scope.principal, followed.scope.agent))
             self._followed.pop((session_id, client), None)
             followed.hang_up()
+
+    def _left(self, followed: FollowedSession) -> None:
+        """Forget a session whose client has left without closing it."""
+        if self._followed.get((followed.id, followed.client)) is followed:
+            del self._followed[followed.id, followed.client]
 
     def hang_up(self) -> None:
         """Follow nothing any more: this process ends."""
@@ -198,7 +203,7 @@ class SessionFinder:
                 await found.agent.attached(search.client)
             attachment = await found.attach(search.client, search.since)
             if isinstance(found, FollowedSession) and not found.is_live:
-                found.detach(attachment)
+                found.attachments = ()  # its client has not left, and is attached again
                 raise NeighbourLost(f"{found.owner_name} has hung up again")
             return found, attachment
 

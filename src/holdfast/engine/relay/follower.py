@@ -76,9 +76,13 @@ class FollowedSession:
         neighbours: Neighbours,
         on_lost: Callable[[FollowedSession, str], Coroutine[Any, Any, None]],
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        on_left: Callable[[FollowedSession], None] | None = None,
         is_guest: bool = False,
     ) -> None:
-        """Prepare to follow. `on_lost` finds the session again when the owner has left or cannot be reached."""
+        """Prepare to follow. `on_lost` finds the session again when the owner has left or cannot be reached.
+
+        `on_left` is called when its client watches no more.
+        """
         self.id = session_id
         self.scope = scope
         self.client = client
@@ -99,6 +103,7 @@ class FollowedSession:
         self._is_guest = is_guest
         self._neighbours = neighbours
         self._on_lost = on_lost
+        self._on_left = on_left
         self._start = start
         self._link: Link | None = None
         self._options: Update = {}
@@ -224,6 +229,8 @@ class FollowedSession:
         self.attachments = tuple(other for other in self.attachments if other is not attachment)
         if not self.attachments:
             self.hang_up()
+            if self._on_left is not None:
+                self._on_left(self)
 
     def hang_up(self) -> None:
         """Close the link; nothing more is expected of it."""
