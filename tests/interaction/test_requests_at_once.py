@@ -70,6 +70,20 @@ async def test_one_that_is_not_taken_has_a_task_and_one_that_raises_is_answered(
         assert (await other.hear())["result"] == "in a task"
 
 
+async def test_an_ordered_one_that_is_answered_at_once_holds_nothing_up(link: Link) -> None:
+    work = Work()
+    work.routes.request("ordered", work.work, ordered=True, at_once=work.work_at_once)
+    async with talk(link, work.routes) as (_, other):
+        other.ask(1, "ordered", {"wrong": True})
+        assert await other.hear_error() == (1, InvalidParams.code)
+        assert await other.is_alive()
+        other.ask(2, "ordered", {})
+        request = await work.taken.get()
+        other.ask(3, "work", {"wrong": True})
+        request.succeed("first")
+        assert [(await other.hear())["id"] for _ in range(2)] == [2, 3]
+
+
 async def test_a_result_that_cannot_be_encoded_is_an_error(link: Link) -> None:
     work = Work()
     async with talk(link, work.routes) as (_, other):

@@ -421,7 +421,7 @@ class Peer:
         """Start the handler of a request; wait for the answer of an ordered one."""
         ordered = self._is_ordered(request)
         incoming = self._incoming.begin(request, self.routes, batch)
-        if incoming is not None and ordered:
+        if incoming is not None and ordered and not incoming.answered:
             incoming.waiter = self._loop.create_future()
             self._blocking = incoming
             try:
