@@ -168,6 +168,20 @@ async def test_a_turn_whose_process_dies_before_anything_of_it_is_written_never_
         assert len(await history(store, session)) == 2
 
 
+async def test_what_is_synced_is_there_though_nothing_was_said(place: Place) -> None:
+    async with neighbour(place.path) as other:
+        session = await other.do("create")
+        for n in "12":
+            await other.do("begin", session, f"q{n}")
+            await other.do("seal", session, f"a{n}")
+        await other.do("begin_lazily", session, "q3")
+        await other.do("sync", session)
+        await other.kill()
+    async with place.open() as store:
+        broken = (await store.claim(session)).broken
+        assert broken is not None and b"q3" in broken.lines[0]
+
+
 async def test_one_that_was_taken_away_before_it_said_anything_is_refused(place: Place) -> None:
     async with place.open() as store:
         claim = await talked(store, "/work", "first")

@@ -229,11 +229,14 @@ class Life:
         sizes = [self._chance.choice([10, 3_000, 60_000]) for _ in range(3)]
         said = [message(f"sealed {step} {'y' * size}") for size in sizes]
         lines = (*self._world[session].lines, *(line.body for line in said))
-        changes = Changes(state=SessionState(memory={"n": step}), title=f"sealed {step}")
+        changes, title = Changes(state=SessionState(memory={"n": step})), self._world[session].title
+        if self._chance.random() < 0.5:  # otherwise one statement may be all that it takes
+            title = f"sealed {step}"
+            changes = Changes(state=changes.state, title=title)
         name, log = self._logs[session]
         self._old_logs[name] = Path(log.path).read_bytes()  # noqa: ASYNC240
         sealing = self._store.seal(self._claims[session], said, changes, messages=3)
-        await self.do("seal", sealing, **{session: Known(lines, f"sealed {step}", step)})
+        await self.do("seal", sealing, **{session: Known(lines, title, step)})
         del self._logs[session]
 
     async def together(self, step: int) -> None:

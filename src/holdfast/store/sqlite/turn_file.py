@@ -185,6 +185,8 @@ class TurnFile:
         """Make what was appended survive the death of the machine."""
         if self._failed is not None:  # what the system could not write once it does not try again
             raise self._failed
+        if self._unwritten:
+            self.append(b"")
         try:
             self.synced = await asyncio.get_running_loop().run_in_executor(None, self._sync)
         except OSError as e:
