@@ -17,11 +17,13 @@ from holdfast.format.segments import SEGMENT_BYTES
 from holdfast.model import SessionState
 from holdfast.store import Changes, EventWindow
 from holdfast.store.sqlite.short_turns import ShortTurn
+from holdfast.store.sqlite.turn_logs import TurnLogs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.turn_file import TurnFile
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
@@ -98,6 +100,23 @@ async def test_one_that_the_database_came_to_know_of_meanwhile_is_sealed_all_the
         assert short == [False]
         assert len(await history(store, claim.session)) == 2
         assert (await store.snapshot(claim.session)).unsealed is None
+
+
+async def test_one_that_is_noted_while_it_is_made_ready_is_sealed_all_the_same(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_with = TurnLogs.end_with
+
+    def noted_meanwhile(self: TurnLogs, log: TurnFile, last: bytes | None) -> bool:
+        log.is_noted()  # as the writing thread does
+        return end_with(self, log, last)
+
+    async with place.open() as store:
+        claim = await talked(store, "/work", "first")
+        await store.begin(claim, prompt("q"), NOTHING, durable=False)
+        monkeypatch.setattr(TurnLogs, "end_with", noted_meanwhile)
+        await store.seal(claim, [message("second", key="2")], NOTHING, messages=1)
+        assert len(await history(store, claim.session)) == 2
 
 
 async def test_who_has_lost_the_session_seals_nothing(place: Place, short: list[bool]) -> None:

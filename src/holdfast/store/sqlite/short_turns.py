@@ -52,13 +52,14 @@ def short_turn(
     Return None where it did not begin in its log alone, or is too long: nothing was done then.
     """
     log = logs.running(claim)
-    if log is None or log.beginning is None or not lines:
+    beginning = None if log is None else log.beginning  # the writing thread may note it at any moment
+    if log is None or beginning is None or not lines:
         return None
     body = b"\n".join([line.body for line in lines])
     if len(body) >= SEGMENT_BYTES or not logs.end_with(log, last):
         return None
     bindings = {
-        "id": claim.session, "epoch": claim.epoch, "turn": log.turn, "began_at": log.beginning.at, "now": now,
+        "id": claim.session, "epoch": claim.epoch, "turn": log.turn, "began_at": beginning.at, "now": now,
         "state": state, "messages": messages, "activity": activity, "lines": len(lines), "body": body,
         "bytes": len(body), "checksum": checksum(body), "tail_most": SEGMENT_BYTES,
     }  # fmt: skip
