@@ -50,9 +50,10 @@ async def test_the_logs_of_sealed_turns_are_read_in_order_with_their_last_lines(
         assert not any((await kept(store, claim)).values()), "one that has no last line ends it for all"
 
 
+@pytest.mark.parametrize("last", [[LAST], []])
 @pytest.mark.parametrize("durable", [True, False])
 async def test_the_lines_that_a_log_is_opened_with_come_first_and_what_was_accepted_is_not_among_them(
-    place: Place, durable: bool
+    place: Place, durable: bool, last: list[bytes]
 ) -> None:
     first = (
         b'{"sessionUpdate":"_holdfast/begun","epoch":1,"events":[]}',
@@ -67,9 +68,10 @@ async def test_the_lines_that_a_log_is_opened_with_come_first_and_what_was_accep
             log = await store.begin(claim, tricky, NOTHING, durable=durable, opening=opening)
             if said:
                 await keep(log, message(said, key=said))
-            await store.seal(claim, [message("x")], NOTHING, messages=1, last=LAST + b"\n")
+            ending = b"".join(line + b"\n" for line in last)
+            await store.seal(claim, [message("x")], NOTHING, messages=1, last=ending)
         await store.begin(claim, [], NOTHING, activity=False, opening=opening)
-        ended = {n: [*first, *lines(*said), LAST] for n, said in enumerate(("a", "b", ""), 1)}
+        ended = {n: [*first, *lines(*said), *last] for n, said in enumerate(("a", "b", ""), 1)}
         assert await kept(store, claim) == {**ended, 4: [*first]}
 
 

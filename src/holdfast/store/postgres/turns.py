@@ -154,7 +154,7 @@ def _seal_statement(
 def _last_rows(held: Held, last: bytes | None) -> tuple[list[int | None], list[bytes]]:
     """Return the rows that a log ends with where it stays readable: their numbers, None for the next one, and lines."""
     log = held.log
-    if not last:
+    if last is None or (not last and (log is None or log.unwritten is None)):
         return [], []
     if log is not None and log.unwritten is None:
         return [log.seq + 1], [last]

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import StoreError, StoreFull
 from holdfast.format.log_records import Beginning, encode_beginning, encode_record, readable_size
@@ -124,6 +124,11 @@ class TurnFile:
             self.beginning = beginning
             self.use(turn)
             return True
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether how a turn began is not in it yet."""
+        return bool(self._unwritten)
 
     def give_up(self) -> None:
         """Close it after a turn could not begin in it; where it may have a part of that, remove it."""
@@ -267,6 +272,7 @@ class TurnFile:
 class MemoryLog:
     """The log of a turn of a store that is in memory: nothing of it outlives the process anyway."""
 
+    has_unwritten: ClassVar[bool] = False
     __slots__ = ("_records", "is_kept", "size", "touched", "turn")
 
     def __init__(self, turn: int, *, is_kept: bool) -> None:

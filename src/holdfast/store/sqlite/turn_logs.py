@@ -457,7 +457,7 @@ class TurnLogs:
 
 def _appended(log: TurnFile | MemoryLog, last: bytes) -> bool:
     try:
-        if last:
+        if last or log.has_unwritten:
             log.append(last)
     except StoreError:
         return False
