@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from contextlib import aclosing
 from typing import TYPE_CHECKING, cast
@@ -168,6 +169,17 @@ async def test_segments_made_into_one_while_they_are_read_are_read_once(place: P
         assert b"\n".join(read).split(b"\n") == bodies(said)
         (whole, _) = [block async for some in store.read(claim.session, 0, 13) for block in some]
         assert whole.split(b"\n") == bodies(said), "now they are one"
+
+
+async def test_a_reading_that_is_closed_leaves_nothing_at_work(place: Place) -> None:
+    async with place.open() as store:
+        claim = await new(store)
+        for _ in range(6):
+            await turn(store, claim, line_of(60_000))
+        before = asyncio.all_tasks()
+        async with aclosing(cast("AsyncGenerator[list[bytes]]", store.read(claim.session, 0, 6))) as reading:
+            await anext(reading)
+        assert asyncio.all_tasks() <= before
 
 
 async def test_what_two_sessions_share_stays_as_it_was_when_one_goes_on(place: Place) -> None:

@@ -15,7 +15,7 @@ from holdfast.format.segments import checksum, end_of_entry
 from holdfast.store.history_blocks import FIRST_READ_BYTES, PART_BYTES, Segment, damaged
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from holdfast.format import Line
     from holdfast.format.segments import Cut
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.store.postgres.database import Database
 
 
-async def read_blocks(database: Database, n: int, session: str, reader: BlockReader) -> AsyncIterator[list[bytes]]:
+async def read_blocks(database: Database, n: int, session: str, reader: BlockReader) -> AsyncGenerator[list[bytes]]:
     """Read a history as far as a reader wants it; while some blocks are sent the next are read."""
     if reader.is_done:
         return

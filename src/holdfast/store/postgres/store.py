@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
@@ -336,8 +337,9 @@ class PostgresStore:
     ) -> AsyncIterator[list[bytes]]:
         row = await self._claims.find(session)
         reader = BlockReader(session, start, min(end, row["lines"]), marks=damaged == "mark")
-        async for blocks in histories.read_blocks(self._database, row["n"], session, reader):
-            yield blocks
+        async with aclosing(histories.read_blocks(self._database, row["n"], session, reader)) as reading:
+            async for blocks in reading:
+                yield blocks
 
     async def read_private(self, session: str) -> list[bytes]:
         return [entry.data for entry in await self.private_entries(session)]
