@@ -22,6 +22,8 @@ from holdfast.store.sqlite.turn_logs import TurnLogs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.neighbours import Neighbour
+
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.turn_file import TurnFile
 
@@ -174,13 +176,19 @@ async def test_what_a_turn_begins_with_is_one_write_with_what_it_says_first(
         assert unsealed is not None and unsealed.lines == [asked, b'{"sessionUpdate":"_x"}']
 
 
+async def third_turn(other: Neighbour) -> str:
+    """Let another process begin the third turn of a session; it has said nothing in it yet."""
+    session = await other.do("create")
+    for n in "12":
+        await other.do("begin", session, f"q{n}")
+        await other.do("seal", session, f"a{n}")
+    await other.do("begin_lazily", session, "q3")
+    return session
+
+
 async def test_a_turn_whose_process_dies_before_anything_of_it_is_written_never_was(place: Place) -> None:
     async with neighbour(place.path) as other:
-        session = await other.do("create")
-        for n in "12":
-            await other.do("begin", session, f"q{n}")
-            await other.do("seal", session, f"a{n}")
-        await other.do("begin_lazily", session, "q3")
+        session = await third_turn(other)
         await other.kill()
     async with place.open() as store:
         assert (await store.claim(session)).broken is None
@@ -189,11 +197,7 @@ async def test_a_turn_whose_process_dies_before_anything_of_it_is_written_never_
 
 async def test_what_is_synced_is_there_though_nothing_was_said(place: Place) -> None:
     async with neighbour(place.path) as other:
-        session = await other.do("create")
-        for n in "12":
-            await other.do("begin", session, f"q{n}")
-            await other.do("seal", session, f"a{n}")
-        await other.do("begin_lazily", session, "q3")
+        session = await third_turn(other)
         await other.do("sync", session)
         await other.kill()
     async with place.open() as store:
