@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -439,3 +441,38 @@ def waiting_agent() -> tuple[Agent, Gates]:
         await turn.say(f"{turn.text} ")
 
     return agent, gates
+
+
+@VERSIONS
+@pytest.mark.parametrize("kind", ["plain", "tool", "asks"])
+async def test_nothing_of_a_turn_that_is_over_waits_for_the_garbage_collector(
+    version: int, kind: str, tmp_path: Path
+) -> None:
+    agent, turns = Agent("tidy"), list[weakref.ref[Any]]()
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        turns.append(weakref.ref(turn._turn))  # pyright: ignore[reportPrivateUsage]
+        await turn.say("a")
+        if kind != "plain":
+            async with turn.tool("Dig", kind="execute") as call:
+                if kind == "asks":
+                    await turn.allow("May I?", call)
+                await call.text("dug")
+
+    async with serving(agent, tmp_path / "s.db") as host:
+        client = await host.client(version)
+        session = await client.new()
+        gc.disable()
+        try:
+            for count in range(1, 4):
+                prompting = asyncio.create_task(client.prompt(session, "x"))
+                if kind == "asks":
+                    asked = await client.question(count)
+                    option = asked.params["options"][0]["optionId"]
+                    asked.answer({"outcome": {"outcome": "selected", "optionId": option}})
+                assert await prompting == "end_turn"
+                await client.settle()
+            assert [turn() for turn in turns] == [None, None, None]
+        finally:
+            gc.enable()

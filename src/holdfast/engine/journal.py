@@ -170,7 +170,7 @@ class Journal:
     def _opening_lines(self, first: Sequence[Event]) -> bytes:
         return opening_lines(self.claim.epoch, first) if self._keeps_events else b""
 
-    def _open(self, turn_log: TurnLog, failed: Callable[[], None], *, whole: bool) -> OpenLog:
+    def _open(self, turn_log: TurnLog, failed: Callable[[], None] | None, *, whole: bool) -> OpenLog:
         """Begin a log, and with it a new number of positions."""
         self._turn, self._event = self._turn + 1, 0
         background = self._session.state.background
@@ -253,9 +253,9 @@ class Journal:
                 await self._seal_left()
                 first = self._opening_lines(())
                 turn_log = await self._store.begin(self.claim, [], Changes(), activity=False, opening=first)
-                self._open(turn_log, _nothing, whole=False)
+                self._open(turn_log, None, whole=False)
             except StoreError as e:
-                self.open = OpenLog(NoLog(e), self._session.show, _nothing, whole=False)
+                self.open = OpenLog(NoLog(e), self._session.show, None, whole=False)
             except RequestError as e:
                 self._waiting.clear()
                 self._opening = None
@@ -348,9 +348,6 @@ class Journal:
                 last=seal.last,
             )
         self.lines += len(seal.lines)
-
-
-def _nothing() -> None: ...
 
 
 # How a turn ends

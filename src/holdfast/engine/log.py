@@ -47,7 +47,7 @@ class OpenLog:
         self,
         turn_log: TurnLog,
         show: Callable[[Sequence[Event]], None],
-        failed: Callable[[], None],
+        failed: Callable[[], None] | None,
         *,
         whole: bool,
         earlier: Collection[tuple[str, str]] = (),
@@ -194,6 +194,7 @@ class OpenLog:
 
     def is_sealed(self) -> None:
         """Note that the seal is over: what was left to it is shown now, or cannot be."""
+        self._failed = None  # a turn and its log would hold each other, and be freed late
         if self._sealed is not None:
             self._sealed.set_result(None)
             self._sealed = None
@@ -308,7 +309,8 @@ class OpenLog:
         self._show()
         self.failure = error
         self.unshown = list(events)
-        self._failed()
+        if self._failed is not None:
+            self._failed()
 
 
 class NoLog:

@@ -59,6 +59,9 @@ CHUNK_BYTES = 200
 ENDED_CALLS = 1_000
 """So many of the calls that have ended are known, in case they are spoken of again."""
 
+SAID_MESSAGES = 2_000
+"""Of the messages that were said half as many are known, at least; an older one that is spoken of again is new."""
+
 CONTENT_BYTES = 4 << 20
 """How much of a call's content is said; of more than that only the beginning and the end."""
 
@@ -109,7 +112,7 @@ class Lowering:
         self._exited: set[str] = set()
         self._embedded: dict[str, str] = {}  # terminals of the client's own that tool calls show
         self._dirty: dict[str, None] = {}
-        self._messages: set[str] = set()
+        self._messages: dict[str, None] = {}  # those that were said
         self._quiet: set[str] = set()
         self._unsaid: set[str] = set()
 
@@ -128,7 +131,7 @@ class Lowering:
         for event in events:
             if event.kind in CHUNKS:
                 said.append(event.body)
-                self._messages.add(event.key)
+                self._messages[event.key] = None
             elif event.key in self._quiet:
                 self._quiet.remove(event.key)
             elif event.kind != "state_update":
@@ -145,11 +148,13 @@ class Lowering:
         """Return whether every client is told these events alike, as parts of messages are; they count as said then."""
         if self._dirty or not all(event.kind in CHUNKS for event in events):
             return False
-        self._messages.update([event.key for event in events])
+        self._messages.update(dict.fromkeys([event.key for event in events]))
         return True
 
     def _forget_turn(self, background: Sequence[Update]) -> None:
         """Forget what a turn has shown: nothing of it changes any more, but for what goes on in the background."""
+        if len(self._messages) > SAID_MESSAGES:
+            self._messages = dict.fromkeys([*self._messages][-SAID_MESSAGES // 2 :])
         if not (self._calls or self._terminals or self._exited or self._embedded):
             return
         going_on = {item.get("terminalId") or item.get("toolCallId") for item in background}
@@ -243,7 +248,7 @@ class Lowering:
             log.info("Protocol version 1 cannot replace a message; the client keeps what it was shown first")
             return
         for block in update.get("content") or ():
-            self._messages.add(key)
+            self._messages[key] = None
             yield {"sessionUpdate": f"{kind}_chunk", "messageId": key, "content": block}
 
     def _boundary(self, update: Update) -> Iterator[Update]:
