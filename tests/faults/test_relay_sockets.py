@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from tests.support.acp import serving
+from tests.support.links import PATIENCE
 
 from holdfast import Agent
-from holdfast.engine import attachment
+from holdfast.engine import attachment, neighbours
 from holdfast.engine.relay.messages import Attach, Open, Setup
 from holdfast.errors import NeighbourLost
 from holdfast.model import LOCAL, ClientInfo
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
 STRANGER = Path(__file__).parents[1] / "programs" / "stranger.py"
 
 LISTENS = """
-import asyncio, sys
+import asyncio, sys, time
 from holdfast.neighbours import PeerNeighbours
 
 class Nobody:
+    async def requested(self, method, params):
+        time.sleep(600)  # so that it does not even greet
     async def notified(self, method, params): ...
     def lost(self): ...
 
@@ -197,6 +200,27 @@ async def test_an_answer_that_came_while_the_one_who_asked_was_stopped_is_an_ans
         link.close()
     finally:
         await neighbour.communicate(b"")
+
+
+@pytest.mark.requirement("P4")
+async def test_a_process_that_hangs_after_its_greeting_is_not_waited_for_without_end(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbours, "SOON_SECONDS", 0.1)
+    monkeypatch.setattr(links, "LIFE_SECONDS", 1.0)
+    address = f"unix:{place}/own/x.sock"
+    neighbour = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", LISTENS, address, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert neighbour.stdout is not None
+    assert await neighbour.stdout.readline() == b"listening\n"
+    try:
+        with pytest.raises(NeighbourLost, match="does not answer") as lost:
+            await asyncio.wait_for(PeerNeighbours().ask(address, "status", None), PATIENCE)
+        assert lost.value.hangs
+    finally:
+        neighbour.kill()
+        await neighbour.wait()
 
 
 async def test_what_a_process_left_that_died_before_it_listened_is_removed_in_time(place: Path) -> None:

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.support.acp import Refused, patiently, serving
+from tests.support.acp import Refused, cut_links, patiently, serving
 from tests.support.links import PATIENCE
 
 from holdfast import Agent
@@ -627,11 +627,3 @@ def stop_listening(host: Serving) -> None:
     asyncio.get_running_loop().remove_reader(neighbours._listening.fileno())
     neighbours._listening.close()
     neighbours._listening = None
-
-
-def cut_links(host: Serving) -> None:
-    """Cut all links to a host, without a word."""
-    assert host.host.opened is not None
-    neighbours: Any = host.host.opened._registry.neighbours  # pyright: ignore[reportPrivateUsage]
-    for link in list(neighbours._accepted):
-        link.close()

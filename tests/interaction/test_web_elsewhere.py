@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.acp import serving
+from tests.support.acp import cut_links, serving
+from tests.support.links import PATIENCE
 from tests.support.pages import Pages
 from tests.support.remote import served
 from tests.support.wrapping import agent_command
 
 from holdfast.cli.web import start_agent
 from holdfast.demo import agent as demo
+from holdfast.engine.relay.finding import SessionFinder
 from holdfast.store import open_store
-from holdfast.web import WebPages
+from holdfast.web import WebPages, watching
 from holdfast.web.agents_file import AgentEntry, AgentsFile, AgentsOfFile
 
 if TYPE_CHECKING:
@@ -69,6 +72,48 @@ async def test_a_session_in_an_editor_is_followed_and_its_question_answered_in_t
             await tab.until("state", state="idle")
         assert asked.withdrawn
         assert any("from the browser" in str(message) for message in client.heard)
+
+
+@pytest.mark.requirement("F4")
+async def test_a_tab_that_is_closed_while_its_session_is_found_again_does_not_watch_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "sessions.db"
+    allow(store, "holdfast-demo", AgentEntry(run="demo"))
+    searches, has_left, is_found = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    reattach, go_on, close = SessionFinder._reattach, SessionFinder._go_on, watching.WatchedSession.close  # pyright: ignore[reportPrivateUsage]
+
+    async def reattach_slowly(self: SessionFinder, search: Any) -> Any:
+        searches.set()
+        await has_left.wait()
+        return await reattach(self, search)
+
+    def go_on_and_tell(self: SessionFinder, *found: Any) -> None:
+        go_on(self, *found)
+        is_found.set()
+
+    async def close_and_tell(self: watching.WatchedSession) -> None:
+        await close(self)
+        has_left.set()
+
+    monkeypatch.setattr(SessionFinder, "_reattach", reattach_slowly)
+    monkeypatch.setattr(SessionFinder, "_go_on", go_on_and_tell)
+    monkeypatch.setattr(watching.WatchedSession, "close", close_and_tell)
+    monkeypatch.setattr(watching, "LINGER_SECONDS", 0.0)
+    async with serving(demo, store) as editor, pages_of(store) as pages:
+        client = await editor.client(2)
+        session = await client.new(str(tmp_path))
+        await client.prompt(session, "hello")
+        async with pages.feed(f"/sessions/{session}/live?lines=0") as tab:
+            await pages.post(f"/sessions/{session}/prompt", words("from the browser"))
+            await tab.until_shown("from the browser")
+            cut_links(editor)
+            await asyncio.wait_for(searches.wait(), PATIENCE)
+        await asyncio.wait_for(is_found.wait(), PATIENCE)
+        assert editor.host.opened is not None
+        async with asyncio.timeout(PATIENCE):
+            while len(editor.host.opened.get(session).attachments) != 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
 
 
 @pytest.mark.requirement("P13")

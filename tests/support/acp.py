@@ -344,6 +344,14 @@ async def running(
         await transport.close(0.1)
 
 
+def cut_links(host: Serving) -> None:
+    """Cut all links to a host, without a word."""
+    assert host.host.opened is not None
+    neighbours: Any = host.host.opened._registry.neighbours  # pyright: ignore[reportPrivateUsage]
+    for link in list(neighbours._accepted):
+        link.close()
+
+
 def agent_of(client: Client) -> int:
     """Return the process of the agent that a client is `running`: guards hold it, and it has no children itself."""
     assert isinstance(client.transport, ProcessTransport)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from holdfast.errors import NeighbourLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     import msgspec
 
     from holdfast.engine.relay.messages import Operation
+
+T = TypeVar("T")
+
+SOON_SECONDS = 4.0
+"""Who has not answered after so many seconds is asked for a sign of life."""
 
 
 class Link(Protocol):
@@ -88,3 +96,15 @@ class Neighbours(Protocol):
     async def close(self, farewell: str) -> None:
         """Be reached no more; tell all who are linked the name of the client that leaves."""
         ...
+
+
+async def while_alive(link: Link, answer: Awaitable[T]) -> T:
+    """Wait for the answer of a process as long as that gives signs of life; raise `NeighbourLost` where it does not."""
+    waiting = asyncio.ensure_future(answer)
+    try:
+        while not (await asyncio.wait({waiting}, timeout=SOON_SECONDS))[0]:
+            if not await link.is_alive() and not waiting.done():
+                raise NeighbourLost("it does not answer", hangs=True)
+        return await waiting
+    finally:
+        waiting.cancel()

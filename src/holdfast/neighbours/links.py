@@ -174,14 +174,20 @@ class PeerNeighbours:
         await self.ask(address, "do", operation, operation.session)
 
     async def ask(self, address: str, method: str, params: object, session_id: str = "") -> msgspec.Raw:
-        """Ask a process something on a link of its own; raise what it raised, or `NeighbourLost`."""
+        """Ask a process something on a link of its own; raise what it raised, or `NeighbourLost`.
+
+        One that gives no sign of life meanwhile is lost.
+        """
+        from holdfast.engine.neighbours import while_alive  # noqa: PLC0415
         from holdfast.engine.relay.messages import error_from  # noqa: PLC0415
 
         link = await self.reach(address, lambda _: _Nobody())
         try:
-            return await link.request(method, params)
+            return await while_alive(link, link.request(method, params))
         except RemoteError as e:
             raise error_from((e.code, e.message, e.data), session_id) from None
+        except NeighbourLost:
+            raise
         except ConnectionLost as e:
             raise NeighbourLost(str(e)) from None
         finally:

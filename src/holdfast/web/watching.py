@@ -427,8 +427,12 @@ class WatchedSession:
         self._turn()
 
     def moved(self, attachment: OpenAttachment) -> None:
-        """Watch through another attachment from now on."""
-        self._attachment, self.session = attachment, attachment.session
+        """Watch through another attachment from now on, unless it was left or attached anew meanwhile."""
+        before = self._attachment
+        if before is None or before in before.session.attachments:
+            attachment.session.detach(attachment)
+        else:
+            self._attachment, self.session = attachment, attachment.session
 
     # What is asked
 

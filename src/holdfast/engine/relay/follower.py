@@ -6,12 +6,12 @@ turns and attachments are in `followed`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.engine.neighbours import while_alive
 from holdfast.engine.ports import LOST
 from holdfast.engine.relay.followed import FollowedAttachment, FollowedTurn
 from holdfast.engine.relay.messages import (
@@ -47,6 +47,7 @@ from holdfast.errors import (
 from holdfast.model import Elicitation, ElicitationAnswer, Permission, TurnEnd, event_from, latest, new_id
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from holdfast.engine.neighbours import Link, Neighbours
@@ -57,9 +58,6 @@ log: logging.Logger = logging.getLogger(__name__)
 
 CONGESTED_BYTES = 1 << 20
 """While its client has more than this unread, nothing more is taken from the owner."""
-
-SOON_SECONDS = 4.0
-"""An owner that has not answered after so many seconds is asked for a sign of life."""
 
 _ANY_PERMISSION = Permission("", {})
 
@@ -165,15 +163,14 @@ class FollowedSession:
     async def _ask_soon(self, method: str, params: object) -> msgspec.Raw:
         """Ask what takes no turn to answer; `ask`. An owner that gives no sign of life meanwhile is lost."""
         link = self._link
-        asking = asyncio.ensure_future(self.ask(method, params))
+        if link is None:
+            return await self.ask(method, params)
         try:
-            while link is not None and not (await asyncio.wait({asking}, timeout=SOON_SECONDS))[0]:
-                if not await link.is_alive() and not asking.done():
-                    self.lost(self.owner_name, link)
-                    raise NeighbourLost("it does not answer", hangs=True)
-            return await asking
-        finally:
-            asking.cancel()
+            return await while_alive(link, self.ask(method, params))
+        except NeighbourLost as e:
+            if e.hangs:
+                self.lost(self.owner_name, link)
+            raise
 
     def tell(self, method: str, params: object = None) -> None:
         """Notify the owner."""
