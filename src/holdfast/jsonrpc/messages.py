@@ -243,8 +243,11 @@ def _unusual(line: bytes) -> Frame:
         members = _read_members(line)
     except msgspec.ValidationError:
         return _invalid(None, "A message must be a JSON object")
+    # Of a name written twice the last one counts, in the message and in its error.
     try:
-        return _message(_read_envelope(msgspec.json.encode(members)))  # of a name written twice the last one counts
+        if "error" in members:
+            members["error"] = Raw(_encode(_read_members(members["error"])))
+        return _message(_read_envelope(_encode(members)))
     except msgspec.ValidationError:
         return _refused(members)
 

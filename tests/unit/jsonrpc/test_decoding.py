@@ -102,6 +102,9 @@ def test_no_other_value_is_an_id(id_: bytes) -> None:
 def test_of_a_name_written_twice_the_last_one_counts() -> None:
     twice = b'{"jsonrpc":1,"id":1.5,"method":2,"params":3,"jsonrpc":"2.0","id":7,"method":"m","params":{}}'
     assert decode(twice) == Request(7, "m", Raw(b"{}"))
+    error = b'"error":{"code":"c","message":1,"code":-1,"message":"no"}'
+    assert decode(b'{"jsonrpc":"2.0","id":7,%s}' % error) == Response(7, ErrorObject(-1, "no"))
+    assert decode(b'{"jsonrpc":"2.0","id":7,"method":"m",%s}' % error) == Request(7, "m", None)
     assert refusal(decode(b'{"jsonrpc":"2.0","method":"m","id":7,"id":1.5}')) == (INVALID_REQUEST, None)
 
 
