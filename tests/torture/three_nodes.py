@@ -35,7 +35,7 @@ from tests.support.sessions import CWD, Recorder, ScriptedAgent, block, engine_a
 from tests.torture.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holdfast.engine import Engine, LiveSession
     from holdfast.model import Event
@@ -247,8 +247,9 @@ class Trial:
     def _read_notes(self) -> Witness:
         witness = Witness()
         watched: dict[tuple[str, int], list[Shown]] = {}
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # every load has all that was before: each once in memory
         for path in self._directory.glob("*.notes"):
-            for line in path.read_bytes().split(b"\n")[:-1]:
+            for line in _whole_lines(path):
                 kind, *words = json.loads(line)
                 self.counts[kind] += 1
                 match kind:
@@ -257,7 +258,8 @@ class Trial:
                         shown = Shown(session, tuple(position), message, text)
                         watched.setdefault((path.name, client), []).append(shown)
                     case "loaded":
-                        witness.loaded.append(Loaded(words[0], [tuple(one) for one in words[1]]))
+                        messages = [(message, text) for message, text in words[1]]
+                        witness.loaded.append(Loaded(words[0], [known.setdefault(one, one) for one in messages]))
                     case "accepted":
                         witness.accepted.append(Accepted(*words))
                     case _:
@@ -285,6 +287,14 @@ class Trial:
                 return await engine.restore(session_id, CWD)
             except HoldfastError:  # until the lease of a dead node is over
                 await asyncio.sleep(0.1)
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, but for the end of one whose writer was killed."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
 
 
 async def trial(seconds: float, seed: int, progress: Progress | None = None) -> Tally:
