@@ -85,6 +85,22 @@ async def open_elsewhere(place: Path) -> AsyncGenerator[tuple[Serving, Client, s
         yield host, client, session, path
 
 
+@asynccontextmanager
+async def neighbour_in(place: Path) -> AsyncGenerator[str]:
+    """Start a process that others can reach, and that hangs when it is asked for something; yield its address."""
+    address = f"unix:{place}/own/x.sock"
+    neighbour = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", LISTENS, address, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert neighbour.stdout is not None
+    assert await neighbour.stdout.readline() == b"listening\n"
+    try:
+        yield address
+    finally:
+        neighbour.kill()
+        await neighbour.wait()
+
+
 async def stranger(what: str, path: Path) -> str:
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, str(STRANGER), what, str(path)], capture_output=True, text=True, check=True
@@ -184,22 +200,14 @@ async def test_an_answer_that_came_while_the_one_who_asked_was_stopped_is_an_ans
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links, "GREETING_SECONDS", 1.0)
-    address = f"unix:{place}/own/x.sock"
-    neighbour = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", LISTENS, address, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert neighbour.stdout is not None
-    assert await neighbour.stdout.readline() == b"listening\n"
-    reaching = asyncio.create_task(PeerNeighbours().reach(address, lambda _: Nobody()))
-    for _ in range(3):
-        await asyncio.sleep(0)  # by now it has asked
-    time.sleep(2)  # noqa: ASYNC251  (that nothing goes on here is the point)
-    try:
+    async with neighbour_in(place) as address:
+        reaching = asyncio.create_task(PeerNeighbours().reach(address, lambda _: Nobody()))
+        for _ in range(3):
+            await asyncio.sleep(0)  # by now it has asked
+        time.sleep(2)  # noqa: ASYNC251  (that nothing goes on here is the point)
         link = await reaching
         assert await link.is_alive()
         link.close()
-    finally:
-        await neighbour.communicate(b"")
 
 
 @pytest.mark.requirement("P4")
@@ -208,19 +216,10 @@ async def test_a_process_that_hangs_after_its_greeting_is_not_waited_for_without
 ) -> None:
     monkeypatch.setattr(neighbours, "SOON_SECONDS", 0.1)
     monkeypatch.setattr(links, "LIFE_SECONDS", 1.0)
-    address = f"unix:{place}/own/x.sock"
-    neighbour = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", LISTENS, address, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert neighbour.stdout is not None
-    assert await neighbour.stdout.readline() == b"listening\n"
-    try:
+    async with neighbour_in(place) as address:
         with pytest.raises(NeighbourLost, match="does not answer") as lost:
             await asyncio.wait_for(PeerNeighbours().ask(address, "status", None), PATIENCE)
         assert lost.value.hangs
-    finally:
-        neighbour.kill()
-        await neighbour.wait()
 
 
 async def test_what_a_process_left_that_died_before_it_listened_is_removed_in_time(place: Path) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.support.acp import Refused, cut_links, patiently, serving
 from tests.support.links import PATIENCE
+from tests.support.searches import HeldSearches
 
 from holdfast import Agent
 from holdfast.engine.relay import finding
-from holdfast.engine.relay.finding import SessionFinder
 from holdfast.engine.relay.follower import FollowedSession
 from holdfast.engine.relay.owner import RelayService
 from holdfast.errors import PositionLost
@@ -462,20 +462,7 @@ async def test_who_left_is_told_also_where_the_link_to_the_next_owner_is_cut_as_
 async def test_a_client_that_leaves_while_its_session_is_found_again_is_not_taken_for_one_that_watches(
     owner_quits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, has_left, is_found = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    reattach, go_on = SessionFinder._reattach, SessionFinder._go_on  # pyright: ignore[reportPrivateUsage]
-
-    async def reattach_slowly(self: SessionFinder, search: Any) -> Any:
-        opened.set()
-        await has_left.wait()
-        return await reattach(self, search)
-
-    def go_on_and_tell(self: SessionFinder, *found: Any) -> None:
-        go_on(self, *found)
-        is_found.set()
-
-    monkeypatch.setattr(SessionFinder, "_reattach", reattach_slowly)
-    monkeypatch.setattr(SessionFinder, "_go_on", go_on_and_tell)
+    searches = HeldSearches(monkeypatch)
     async with hosts(tmp_path / "s.db") as (_, (near, far)):
         owner, follower = await named(near, "Zed", 1), await named(far, "Neovim", 2)
         session = await owner.new()
@@ -485,10 +472,10 @@ async def test_a_client_that_leaves_while_its_session_is_found_again_is_not_take
             await near.close()
         else:
             cut_links(near)
-        await asyncio.wait_for(opened.wait(), PATIENCE)
+        await asyncio.wait_for(searches.begun.wait(), PATIENCE)
         await far.disconnect(follower)
-        has_left.set()
-        await asyncio.wait_for(is_found.wait(), PATIENCE)
+        searches.may_go_on.set()
+        await asyncio.wait_for(searches.is_over.wait(), PATIENCE)
         has_it = (far if owner_quits else near).host.opened
         assert has_it is not None
         async with asyncio.timeout(PATIENCE):

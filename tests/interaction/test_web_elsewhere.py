@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.acp import cut_links, serving
 from tests.support.links import PATIENCE
 from tests.support.pages import Pages
 from tests.support.remote import served
+from tests.support.searches import HeldSearches
 from tests.support.wrapping import agent_command
 
 from holdfast.cli.web import start_agent
 from holdfast.demo import agent as demo
-from holdfast.engine.relay.finding import SessionFinder
 from holdfast.store import open_store
 from holdfast.web import WebPages, watching
 from holdfast.web.agents_file import AgentEntry, AgentsFile, AgentsOfFile
@@ -80,24 +80,12 @@ async def test_a_tab_that_is_closed_while_its_session_is_found_again_does_not_wa
 ) -> None:
     store = tmp_path / "sessions.db"
     allow(store, "holdfast-demo", AgentEntry(run="demo"))
-    searches, has_left, is_found = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    reattach, go_on, close = SessionFinder._reattach, SessionFinder._go_on, watching.WatchedSession.close  # pyright: ignore[reportPrivateUsage]
-
-    async def reattach_slowly(self: SessionFinder, search: Any) -> Any:
-        searches.set()
-        await has_left.wait()
-        return await reattach(self, search)
-
-    def go_on_and_tell(self: SessionFinder, *found: Any) -> None:
-        go_on(self, *found)
-        is_found.set()
+    searches, close = HeldSearches(monkeypatch), watching.WatchedSession.close
 
     async def close_and_tell(self: watching.WatchedSession) -> None:
         await close(self)
-        has_left.set()
+        searches.may_go_on.set()
 
-    monkeypatch.setattr(SessionFinder, "_reattach", reattach_slowly)
-    monkeypatch.setattr(SessionFinder, "_go_on", go_on_and_tell)
     monkeypatch.setattr(watching.WatchedSession, "close", close_and_tell)
     monkeypatch.setattr(watching, "LINGER_SECONDS", 0.0)
     async with serving(demo, store) as editor, pages_of(store) as pages:
@@ -108,8 +96,8 @@ async def test_a_tab_that_is_closed_while_its_session_is_found_again_does_not_wa
             await pages.post(f"/sessions/{session}/prompt", words("from the browser"))
             await tab.until_shown("from the browser")
             cut_links(editor)
-            await asyncio.wait_for(searches.wait(), PATIENCE)
-        await asyncio.wait_for(is_found.wait(), PATIENCE)
+            await asyncio.wait_for(searches.begun.wait(), PATIENCE)
+        await asyncio.wait_for(searches.is_over.wait(), PATIENCE)
         assert editor.host.opened is not None
         async with asyncio.timeout(PATIENCE):
             while len(editor.host.opened.get(session).attachments) != 1:  # noqa: ASYNC110
