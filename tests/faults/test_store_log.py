@@ -21,7 +21,7 @@ from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.turn_file import TurnFile
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 pytestmark = pytest.mark.requirement("P1", "P2", "P3")
 
@@ -148,6 +148,84 @@ def test_a_log_that_is_closed_takes_nothing(log: TurnFile) -> None:
     log.close()
     log.close()
     with pytest.raises(StoreError):
+        append(log, LINES[0])
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def renamed(path: Path) -> None:
+    path.rename(path.with_name("kept"))
+
+
+def replaced(path: Path) -> None:
+    path.rename(path.with_name("kept"))
+    path.write_bytes(b"")
+
+
+def moved_with_its_directory(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+def no_names(_: str) -> str:
+    raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/proc/self")
+
+
+@pytest.mark.requirement("P4")
+@pytest.mark.parametrize("how", [removed, renamed, replaced, moved_with_its_directory])
+@pytest.mark.parametrize("proc", [pytest.param(True, id="proc"), pytest.param(False, id="no-proc")])
+def test_what_is_written_elsewhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Callable[[Path], None], *, proc: bool
+) -> None:
+    if not proc:
+        monkeypatch.setattr(os, "readlink", no_names)
+    path = tmp_path / "turns" / "1.log"
+    path.parent.mkdir()
+    log = TurnFile(path, os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    assert log.lock()
+    log.turn = TURN
+    append(log, LINES[0])
+    how(path)
+    with pytest.raises(StoreError, match="removed"):
+        append(log, LINES[1])
+    log.close()
+
+
+@pytest.mark.requirement("P4")
+@pytest.mark.parametrize("how", [removed, renamed, replaced])
+def test_a_log_that_was_taken_away_before_it_was_looked_at_is_not_in_its_place(
+    tmp_path: Path, how: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "1.log"
+    fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    how(path)
+    log = TurnFile(path, fd)
+    assert not log.lock()
+    log.close()
+
+
+def test_a_log_is_found_through_a_link_to_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    path = tmp_path / "link" / "1.log"
+    log = TurnFile(path, os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    assert log.lock()
+    path.unlink()
+    assert not log.lock()
+    log.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the name of an open file")
+def test_what_is_appended_is_not_asked_for_its_times(log: TurnFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a sync of the database has to write those too, on a disk without a journal (docs/decisions/014)."""
+
+    def no_stat(*_: object, **__: object) -> os.stat_result:
+        raise AssertionError("the log was asked for its times")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", no_stat)
+        patched.setattr(os, "fstat", no_stat)
         append(log, LINES[0])
 
 

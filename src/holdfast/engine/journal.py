@@ -52,7 +52,7 @@ QUIET = 0.5
 _MESSAGES = frozenset({"user_message", "agent_message"})
 
 
-class _Seal(NamedTuple):
+class _Seal(msgspec.Struct, frozen=True):
     """All that a seal puts into the store."""
 
     lines: list[Line]
@@ -199,7 +199,7 @@ class Journal:
             failed = TurnEnd("error", e.message)
             if end.reason == "end_turn":
                 seal = self._seal(opened, end_mark(failed), activity=False)
-            self._left = seal._replace(activity=False, last=None), e
+            self._left = msgspec.structs.replace(seal, activity=False, last=None), e
             return failed
         finally:
             self.open = None
@@ -299,9 +299,9 @@ class Journal:
         opened.sealing = True
         seal = self._seal(opened, [], activity=False)
         try:
-            await self._write(seal._replace(activity=seal.messages > 0))
+            await self._write(msgspec.structs.replace(seal, activity=seal.messages > 0))
         except StoreError as e:
-            self._left = seal._replace(last=None), e
+            self._left = msgspec.structs.replace(seal, last=None), e
             raise
         finally:
             self._quiet, self.open = None, None
@@ -433,7 +433,7 @@ async def claim_session(
         return ClaimedSession(claim, record, at)
     seal = recovered(broken, record, begins_entries=begins_entries)
     if keeps_events:
-        seal = seal._replace(last=ended_line(claim.epoch, seal.unshown))
+        seal = msgspec.structs.replace(seal, last=ended_line(claim.epoch, seal.unshown))
     try:
         await store.seal(
             claim, seal.lines, seal.changes,

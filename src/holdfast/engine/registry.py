@@ -50,7 +50,7 @@ class Registry:
         self._window = limits.keep_events
         if self._window is not None:
             store.keep_events(self._window)
-        self._loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._leaving: set[LiveSession] = set()
         self._unfinished: set[asyncio.Task[Any]] = set()
@@ -62,7 +62,7 @@ class Registry:
         self.client_name = "The program that had it open"
         """What people call the client of this process."""
         store.when_fenced(self._fenced)
-        self._sweeper = self._loop.create_task(self._sweep(), name="sweep idle sessions")
+        self._sweeper = self.loop.create_task(self._sweep(), name="sweep idle sessions")
 
     @property
     def finder(self) -> SessionFinder:
@@ -99,7 +99,7 @@ class Registry:
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start something that is waited for when the engine shuts down."""
-        task = self._loop.create_task(work)
+        task = self.loop.create_task(work)
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         return task
@@ -261,7 +261,7 @@ class Registry:
     async def drain(self, grace: float) -> None:
         """Refuse new prompts, and wait up to `grace` seconds until all turns have ended."""
         self.draining = True
-        ends = [self._loop.create_task(session.wait_until_idle()) for session in self.live.values() if session.runner]
+        ends = [self.loop.create_task(session.wait_until_idle()) for session in self.live.values() if session.runner]
         if ends and grace > 0:
             await asyncio.wait(ends, timeout=grace)
         for end in ends:
@@ -287,7 +287,7 @@ class Registry:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
                 return
-            now = self._loop.time()
+            now = self.loop.time()
             try:
                 for session in list(self.live.values()):
                     await self._retire_if_idle(session, now)

@@ -92,7 +92,7 @@ class LiveSession(SessionSettings):
         self.turn: LiveTurn | None = None
         self.queue: deque[LiveTurn] | None = None
         self.runner: asyncio.Task[None] | None = None
-        self.idle_since: float = asyncio.get_running_loop().time()
+        self.idle_since: float = registry.loop.time()
         self.background: Background | None = None
         """What goes on beside its turns; None while nothing ever did."""
         self.is_lost: bool = False
@@ -139,7 +139,7 @@ class LiveSession(SessionSettings):
     @property
     def idle_seconds(self) -> float:
         """How long ago it was used."""
-        return asyncio.get_running_loop().time() - self.idle_since
+        return self._registry.loop.time() - self.idle_since
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ class LiveSession(SessionSettings):
 
     def touch(self) -> None:
         """Note that it is used now."""
-        self.idle_since = asyncio.get_running_loop().time()
+        self.idle_since = self._registry.loop.time()
 
     # Showing
 
@@ -306,7 +306,7 @@ class LiveSession(SessionSettings):
             if any(attachment.client.backlog <= CONGESTED_BYTES for attachment in attached):
                 return
             self._readers_changed = changed = asyncio.Event()
-            loop = asyncio.get_running_loop()
+            loop = self._registry.loop
             waits = {loop.create_task(attachment.client.drain()): attachment for attachment in attached}
             others = loop.create_task(changed.wait())
             try:
@@ -458,7 +458,7 @@ class LiveSession(SessionSettings):
         """Wait until no turn runs or waits."""
         if self.runner is not None:
             if self._becomes_idle is None:
-                self._becomes_idle = asyncio.get_running_loop().create_future()
+                self._becomes_idle = self._registry.loop.create_future()
             await asyncio.shield(self._becomes_idle)
 
     def leave_behind(self, turn: LiveTurn, end: TurnEnd) -> None:
@@ -480,7 +480,7 @@ class LiveSession(SessionSettings):
 
     def _start(self, turn: LiveTurn, work: Coroutine[Any, Any, None]) -> None:
         running = self._run(turn, work)
-        self.runner = asyncio.get_running_loop().create_task(running, name="turn", context=turn.context)
+        self.runner = self._registry.loop.create_task(running, name="turn", context=turn.context)
 
     async def _run(self, turn: LiveTurn, work: Coroutine[Any, Any, None]) -> None:
         """Do the work of a turn, unless it was dropped before it began; then go on with the next."""

@@ -82,7 +82,6 @@ class LiveTurn:
         acknowledged: bool = True,
     ) -> None:
         """`acknowledged` says whether whoever waits for `accepted` is told, so that the prompt must be durable (P2)."""
-        loop = asyncio.get_running_loop()
         self.session = session
         self.prompt = prompt
         self.client = client
@@ -111,7 +110,6 @@ class LiveTurn:
         self._acceptance: asyncio.Future[str] | None = None  # made when somebody asks for it…
         self._ending: asyncio.Future[TurnEnd] | None = None  # …as most do not
         self._over: asyncio.Future[None] | None = None
-        self._loop = loop
         self._when_ended: list[Callable[[TurnEnd], None]] = []
         self._log: OpenLog | None = None
         self._performing: asyncio.Task[None] | None = None  # set while the agent is at work in it
@@ -141,14 +139,14 @@ class LiveTurn:
     def over(self) -> asyncio.Future[None]:
         """Resolves when nothing more will be done in this turn: the agent is done, or is not waited for any longer."""
         if self._over is None:
-            self._over = self._loop.create_future()
+            self._over = asyncio.get_running_loop().create_future()
         return self._over
 
     @property
     def accepted(self) -> asyncio.Future[str]:
         """Resolves to the id of the user's message once the prompt is stored, or, not acknowledged, has begun."""
         if self._acceptance is None:
-            self._acceptance = self._loop.create_future()
+            self._acceptance = asyncio.get_running_loop().create_future()
             if self.phase is not Phase.WAITING:
                 self._acceptance.set_result(self.message_id)
         return self._acceptance
@@ -179,7 +177,7 @@ class LiveTurn:
 
     def wait_for_end(self) -> asyncio.Future[TurnEnd]:
         """Return a future of the caller's own for the turn's end: to cancel it cancels nothing else."""
-        ended: asyncio.Future[TurnEnd] = self._loop.create_future()
+        ended: asyncio.Future[TurnEnd] = asyncio.get_running_loop().create_future()
         self.when_ended(lambda end: None if ended.done() else ended.set_result(end))
         return ended
 
@@ -454,7 +452,7 @@ class LiveTurn:
 
     def give_up_after(self, grace: float) -> None:
         """Wait so long for the agent, and no longer."""
-        self._loop.call_later(grace, self._give_up)
+        asyncio.get_running_loop().call_later(grace, self._give_up)
 
     def _give_up(self) -> None:
         """End the turn without its agent, if that is still at work."""

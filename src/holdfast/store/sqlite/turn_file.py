@@ -51,6 +51,8 @@ class TurnFile:
         "_is_named",
         "_is_torn",
         "_last_turn",
+        "_link",
+        "_name",
         "_unwritten",
         "beginning",
         "path",
@@ -71,6 +73,8 @@ class TurnFile:
         self._directory = path.parent
         self._fd = fd
         self._identity = found.st_ino, found.st_dev
+        self._link = f"/proc/self/fd/{fd}"
+        self._name = _name_of(self._link, path)
         self.size: int = found.st_size
         """How much is in it."""
         self._end = found.st_size  # of the file: there may be zeros behind what is in it
@@ -178,7 +182,9 @@ class TurnFile:
     def _is_in_place(self) -> bool:
         """Return whether it still is the file that others find: what is written elsewhere is lost with the process."""
         try:
-            found = os.stat(self.path)  # noqa: PTH116  (often asked)
+            if self._name is not None:
+                return os.readlink(self._link) == self._name  # noqa: PTH115  (often asked)
+            found = os.stat(self.path)  # noqa: PTH116
         except OSError:
             return False
         return (found.st_ino, found.st_dev) == self._identity
@@ -310,6 +316,20 @@ def open_log(path: Path) -> int:
             return os.open(path, flags, PRIVATE_FILE)
     except OSError as e:
         raise plain_error(e, UNWRITABLE) from e
+
+
+def _name_of(link: str, path: Path) -> str | None:
+    """Return what Linux calls the open file of a link in `/proc` as long as it is at that path; None where it does not.
+
+    To ask for that name costs as much as `stat`. But after a `stat` Linux gives the file a new time with the next
+    write; a file system without a journal may then have to write that, too, before a sync of any other file has ended:
+    a twentieth of a short turn (docs/decisions/014).
+    """
+    try:
+        name = os.readlink(link)  # noqa: PTH115
+    except OSError:
+        return None
+    return name if name.endswith(f"/{path.name}") else None
 
 
 def _sync_data(fd: int) -> None:
