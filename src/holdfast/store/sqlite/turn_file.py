@@ -321,9 +321,9 @@ def open_log(path: Path) -> int:
 def _name_of(link: str, path: Path) -> str | None:
     """Return what Linux calls the open file of a link in `/proc` as long as it is at that path; None where it does not.
 
-    To ask for that name costs as much as `stat`. But after a `stat` Linux gives the file a new time with the next
-    write; a file system without a journal may then have to write that, too, before a sync of any other file has ended:
-    a twentieth of a short turn (docs/decisions/014).
+    `stat` itself takes less. But after one Linux gives the file a new time with the next write, and a file system
+    without a journal may have to write that, too, before the sync of another file has ended: a fifteenth of a short
+    turn (docs/decisions/014).
     """
     try:
         name = os.readlink(link)  # noqa: PTH115
