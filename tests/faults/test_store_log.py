@@ -164,6 +164,11 @@ def replaced(path: Path) -> None:
     path.write_bytes(b"")
 
 
+def overwritten(path: Path) -> None:
+    (path.parent / "other").write_bytes(b"")
+    (path.parent / "other").replace(path)
+
+
 def moved_with_its_directory(path: Path) -> None:
     path.parent.rename(path.parent.with_name("elsewhere"))
 
@@ -173,7 +178,7 @@ def no_names(_: str) -> str:
 
 
 @pytest.mark.requirement("P4")
-@pytest.mark.parametrize("how", [removed, renamed, replaced, moved_with_its_directory])
+@pytest.mark.parametrize("how", [removed, renamed, replaced, overwritten, moved_with_its_directory])
 @pytest.mark.parametrize("proc", [pytest.param(True, id="proc"), pytest.param(False, id="no-proc")])
 def test_what_is_written_elsewhere_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Callable[[Path], None], *, proc: bool
@@ -193,7 +198,7 @@ def test_what_is_written_elsewhere_is_refused(
 
 
 @pytest.mark.requirement("P4")
-@pytest.mark.parametrize("how", [removed, renamed, replaced])
+@pytest.mark.parametrize("how", [removed, renamed, replaced, overwritten])
 def test_a_log_that_was_taken_away_before_it_was_looked_at_is_not_in_its_place(
     tmp_path: Path, how: Callable[[Path], None]
 ) -> None:
@@ -377,8 +382,15 @@ async def test_a_turn_that_accepted_nothing_is_broken_all_the_same(place: Place)
         assert broken.lines == [LINES[1]]
 
 
-async def test_idle_sessions_keep_few_logs_open(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.store.sqlite.turn_logs.IDLE_LOGS", 5)
+@pytest.mark.parametrize(("files", "logs"), [(0, 2), (47, 5), (1_000, 7), (resource.RLIM_INFINITY, 7)])
+async def test_idle_sessions_keep_few_logs_open(
+    place: Place, monkeypatch: pytest.MonkeyPatch, files: int, logs: int
+) -> None:
+    def limit(_: int) -> tuple[int, int]:
+        return files, files
+
+    monkeypatch.setattr("holdfast.store.sqlite.turn_logs.IDLE_LOGS", (2, 7))
+    monkeypatch.setattr(resource, "getrlimit", limit)
     async with place.open() as store:
         claims = [await new(store) for _ in range(20)]
         before = descriptors()
@@ -388,7 +400,7 @@ async def test_idle_sessions_keep_few_logs_open(place: Place, monkeypatch: pytes
             assert descriptors() == before + 20
             for claim in claims:
                 await store.seal(claim, [message("a")], NOTHING, messages=1)
-            assert descriptors() == before + 5
+            assert descriptors() == before + logs
         for claim in claims:
             await store.release(claim)
         assert descriptors() == before

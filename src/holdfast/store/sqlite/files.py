@@ -150,6 +150,16 @@ def is_at(fd: int, path: Path | str) -> bool:
         return False
 
 
+def open_files_at_most() -> int:
+    """Return how many files this process may have open."""
+    if sys.platform == "win32":
+        return 512  # of those that have a descriptor
+    import resource  # noqa: PLC0415  (there is none on Windows)
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
 def plain_error(error: OSError, what: str) -> StoreError:
     """Return what an error of the system means for the user."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -29,7 +29,7 @@ from holdfast.errors import StoreError
 from holdfast.format.log_records import LoggedTurn, decode_log, decode_old_log, decode_turns
 from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import KeptLog
-from holdfast.store.sqlite.files import is_at, lock, plain_error
+from holdfast.store.sqlite.files import is_at, lock, open_files_at_most, plain_error
 from holdfast.store.sqlite.turn_file import MORE_BYTES, UNWRITABLE, MemoryLog, TurnFile, open_log
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from holdfast.store.port import Claim, EventWindow
     from holdfast.store.sqlite.threads import Transaction
 
-IDLE_LOGS = 64
-"""So many logs stay open, empty, for the next turn of their session."""
+IDLE_LOGS = 64, 1_024
+"""So many logs stay open for the next turn of their session at least, and so many at most; in between, an eighth of the
+files that the process may open. A turn whose log has to be opened anew costs twice as much."""
 
 ATTEMPTS = 10
 """How often a log is opened anew that somebody replaces meanwhile."""
@@ -64,6 +65,8 @@ class TurnLogs:
         self._running: set[Claim] = set()
         self._unsealed: dict[Claim, TurnFile] = {}
         self._idle: OrderedDict[Claim, TurnFile] = OrderedDict()
+        fewest, most = IDLE_LOGS
+        self._idle_at_most = max(fewest, min(open_files_at_most() // 8, most))
         self._in_memory: dict[int, list[MemoryLog]] = {}
         self.window: EventWindow | None = None
         """For how long the events of sealed turns stay readable; None where they do not."""
@@ -401,7 +404,7 @@ class TurnLogs:
         if (log := self._unsealed.pop(claim, None)) is not None:
             log.put_away(emptied=emptied)
             self._idle[claim] = log
-            if len(self._idle) > IDLE_LOGS:
+            if len(self._idle) > self._idle_at_most:
                 self._idle.popitem(last=False)[1].close()
 
     def _opened(self, n: int, *, replaces: bool) -> TurnFile:
