@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import ConnectionLost, StoreError
+from holdfast.errors import ConnectionLost, RequestCancelled, StoreError
 from holdfast.store import open_store
 from holdfast.store.entries import read_entries
 from holdfast.transport.websocket_client import connect_websocket
@@ -116,6 +116,11 @@ class Trial:
             except (ConnectionLost, TimeoutError):
                 self.counts["not let in"] += 1
                 await asyncio.sleep(0.1)
+                continue
+            except Refused as e:  # the node was told to end before it had answered
+                if e.code != RequestCancelled.code:
+                    raise
+                self.counts["not let in"] += 1
                 continue
             try:
                 await self._visit(client, f"{name}-{number}")
