@@ -15,6 +15,7 @@ from holdfast.jsonrpc import ErrorObject
 log: logging.Logger = logging.getLogger(__name__)
 
 CANCELLED = ErrorObject(RequestCancelled.code, "Request cancelled")
+ENDED = ErrorObject(RequestCancelled.code, "The connection ends before this was done; connect again and repeat it")
 
 
 def error_for(exception: BaseException, doing: str) -> ErrorObject:

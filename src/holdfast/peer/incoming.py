@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from holdfast.errors import InternalError, InvalidParams, MessageTooLarge, MethodNotFound
 from holdfast.jsonrpc import ErrorObject, Id, encode_batch, encode_error, encode_result
-from holdfast.peer.faults import CANCELLED, error_for
+from holdfast.peer.faults import CANCELLED, ENDED, error_for
 
 if TYPE_CHECKING:
     from asyncio import Future, Task, TimerHandle
@@ -106,7 +106,7 @@ class IncomingRequest:
 
     __slots__ = (
         "_after", "_batch", "_limit", "_patience", "_send", "_shielded", "_succeeded", "answered", "begun", "cancelled",
-        "id", "method", "on_cancel", "others", "task", "waiter",
+        "ended", "id", "method", "on_cancel", "others", "task", "waiter",
     )  # fmt: skip
 
     def __init__(self, id_: Id, max_line: int, send: Send, batch: BatchAnswer | None, method: str = "") -> None:
@@ -122,6 +122,8 @@ class IncomingRequest:
         self.answered: bool = False
         self.begun: bool = False
         self.cancelled: bool = False
+        self.ended: bool = False
+        """Whether it is cancelled because the connection ends, and not by the other side."""
         self._limit = max_line if batch is None else batch.limit
         self._send = send
         self._batch = batch
@@ -143,7 +145,10 @@ class IncomingRequest:
 
     def fail(self, error: BaseException, *, now: bool = False) -> None:
         """Answer with an error."""
-        self.answer(encode_error(self.id, error_for(error, f"The request {self.method}")), failed=True, now=now)
+        if self.ended and isinstance(error, asyncio.CancelledError):
+            self.give_up()
+        else:
+            self.answer(encode_error(self.id, error_for(error, f"The request {self.method}")), failed=True, now=now)
 
     def answer(self, encoded: bytes, *, failed: bool = False, now: bool = False) -> None:
         """Send the answer, unless there was one."""
@@ -174,7 +179,7 @@ class IncomingRequest:
     def give_up(self) -> None:
         """Answer for a handler that does not."""
         if not self.answered:
-            self.answer(encode_error(self.id, CANCELLED), failed=True)
+            self.answer(encode_error(self.id, ENDED if self.ended else CANCELLED), failed=True)
 
     def after_answer(self, callback: Callable[[], None]) -> None:
         """Call a function once the result is sent; see `Peer.after_answer`."""
@@ -301,8 +306,9 @@ class IncomingRequests:
             self.waiting[id_] = True
 
     def cancel_all(self) -> None:
-        """Cancel all handlers."""
+        """Cancel all handlers: the connection ends."""
         for incoming in list(self._at_work):
+            incoming.ended = not incoming.cancelled
             incoming.cancel()
 
     def give_up_all(self) -> None:
