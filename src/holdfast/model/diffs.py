@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 MAX_PATCH_BYTES = 512 << 10
 """Where more than this differs there is no patch: it would be sent and stored beside the texts."""
 
+LONG_TEXT = 256 << 10
+"""Texts of more characters are cut down to what differs before they are compared line by line."""
+
+CONTEXT = 3
+"""So many lines around a change are shown with it."""
+
+_BLOCK = 64 << 10
+
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
 
@@ -32,17 +40,28 @@ def version_2_members(path: str, old: str | None, new: str) -> Update:
 
 def _differing(old: str, new: str) -> int:
     """Return how many characters of both texts there are between where they begin and where they end to be the same."""
+    return len(old) + len(new) - 2 * sum(_same_ends(old, new))
+
+
+def _same_ends(old: str, new: str) -> tuple[int, int]:
+    """Return how many characters two texts have in common at their beginning, and then at their end."""
     shorter = min(len(old), len(new))
-    begin = _same(shorter, lambda size: old[:size] == new[:size])
-    end = _same(shorter - begin, lambda size: size == 0 or old[-size:] == new[-size:])
-    return len(old) + len(new) - 2 * (begin + end)
+    begin = _same(shorter, lambda at, to: old[at:to] == new[at:to])
+    ends = len(old), len(new)
+    end = _same(shorter - begin, lambda at, to: old[ends[0] - to : ends[0] - at] == new[ends[1] - to : ends[1] - at])
+    return begin, end
 
 
-def _same(most: int, are_same: Callable[[int], bool]) -> int:
-    """Return the largest size up to `most` that two texts are the same in."""
-    if are_same(most):
-        return most
-    return bisect_left(range(most), True, key=lambda size: not are_same(size + 1))  # noqa: FBT003  (false, then true)
+def _same(most: int, are_same: Callable[[int, int], bool]) -> int:
+    """Return the largest size up to `most` that two texts are the same in; `are_same` tells it of a part of them."""
+    at = 0
+    while at < most:
+        to = min(at + _BLOCK, most)
+        if not are_same(at, to):
+            begin = at
+            return at + bisect_left(range(to - at), True, key=lambda size: not are_same(begin, begin + size + 1))  # noqa: FBT003
+        at = to
+    return most
 
 
 def git_patch(path: str, old: str | None, new: str) -> str:
@@ -51,7 +70,7 @@ def git_patch(path: str, old: str | None, new: str) -> str:
     lines = [f"diff --git {name} {name}\n"]
     if old is None:
         lines.append("new file mode 100644\n")
-    hunks = list(_hunks(_lines(old or ""), _lines(new)))
+    hunks = list(_hunks(old or "", new))
     if hunks:
         end = "\t" if " " in name and not name.startswith('"') else ""  # where git ends a name with spaces
         lines += [f"--- {'/dev/null' if old is None else name + end}\n", f"+++ {name}{end}\n"]
@@ -59,19 +78,33 @@ def git_patch(path: str, old: str | None, new: str) -> str:
     return "".join(lines)
 
 
-def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
+def _hunks(old: str, new: str) -> Iterator[str]:
     """Yield the lines of a unified diff, without its head."""
     from holdfast.model.line_matching import LineMatcher  # noqa: PLC0415  (few agents edit; `difflib` is slow to import)
 
-    for group in LineMatcher(old, new).get_grouped_opcodes(3):
+    begin, end = _around_change(old, new) if len(old) + len(new) > LONG_TEXT else (0, 0)
+    before = old.count("\n", 0, begin)
+    lines, new_lines = (_lines(text[begin : len(text) - end]) for text in (old, new))
+    for group in LineMatcher(lines, new_lines).get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
-        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
-        for tag, begin, end, begin_new, end_new in group:
+        olds, news = _range(before + first[1], before + last[2]), _range(before + first[3], before + last[4])
+        yield f"@@ -{olds} +{news} @@\n"
+        for tag, at, to, at_new, to_new in group:
             if tag == "equal":
-                yield from (f" {line}" for line in old[begin:end])
+                yield from (f" {line}" for line in lines[at:to])
             else:
-                yield from (f"-{line}" for line in old[begin:end])
-                yield from (f"+{line}" for line in new[begin_new:end_new])
+                yield from (f"-{line}" for line in lines[at:to])
+                yield from (f"+{line}" for line in new_lines[at_new:to_new])
+
+
+def _around_change(old: str, new: str) -> tuple[int, int]:
+    """Return how much of both texts is before what differs and its context, and how much behind: whole lines."""
+    begin, end = _same_ends(old, new)
+    behind = len(old) - end
+    for _ in range(CONTEXT + 1):  # the line in which they differ first may begin the same
+        begin = old.rfind("\n", 0, max(begin - 1, 0)) + 1
+        behind = (old.find("\n", behind) + 1) or len(old)
+    return begin, len(old) - behind
 
 
 def _range(begin: int, end: int) -> str:

@@ -91,3 +91,49 @@ def test_there_is_a_patch_where_little_differs_however_long_the_texts(begin: str
         assert made["patch"]["text"] == git_patch("/f", begin + old + end, begin + new + end)
     if not begin and not end and old[:1] != new[:1] and old[-1:] != new[-1:]:
         assert ("patch" in made) == (len(old) + len(new) <= 4)
+
+
+@given(LINES, LINES, st.integers(0, 12), st.integers(0, 12), st.booleans())
+def test_what_long_texts_have_in_common_at_both_ends_is_not_compared_line_by_line(
+    old: list[str], new: list[str], begin: int, end: int, is_ended: bool
+) -> None:
+    before, after = [f"begin {n}\n" for n in range(begin)], [f"end {n}\n" for n in range(end)]
+    last = [] if is_ended else ["no newline"]
+    texts = [*before, *old, *after, *last], [*before, *new, *after, *last]
+    whole = git_patch("/f", *map("".join, texts))
+    compared: list[int] = []
+
+    class Compared(LineMatcher):
+        def __init__(self, old: list[str], new: list[str]) -> None:
+            compared.extend([len(old), len(new)])
+            super().__init__(old, new)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diffs, "LONG_TEXT", 0)
+        patch.setattr(diffs, "_BLOCK", 7)
+        patch.setattr(line_matching, "LineMatcher", Compared)
+        made = git_patch("/f", *map("".join, texts))
+    assert applied(texts[0], made) == texts[1] == applied(texts[0], whole)
+    assert max(compared) <= max(len(old), len(new)) + 2 * (diffs.CONTEXT + 1)
+    if not set(old) & set(new):  # then there is only one way
+        assert made == whole
+
+
+def applied(old: list[str], patch: str) -> list[str]:
+    """Return what a patch makes of lines; it is at the very place that it names."""
+    made: list[str] = []
+    at = 0
+    lines = patch.replace("\n\\ No newline at end of file", "").splitlines(keepends=True)[1:]
+    for line in (line.removesuffix("\n") if line[1:] == "no newline\n" else line for line in lines[2:]):
+        if line.startswith("@@"):
+            begin, _, size = line.split()[1][1:].partition(",")
+            to = int(begin) - (size != "0")
+            made += old[at:to]
+            at = to
+        elif line.startswith("+"):
+            made.append(line[1:])
+        else:
+            assert old[at] == line[1:]
+            made += [line[1:]] if line.startswith(" ") else []
+            at += 1
+    return made + old[at:]
