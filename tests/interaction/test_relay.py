@@ -14,11 +14,12 @@ import pytest
 from tests.support.acp import Refused, cut_links, patiently, serving
 from tests.support.links import PATIENCE
 from tests.support.searches import HeldSearches
+from tests.support.sessions import eventually
 
 from holdfast import Agent
 from holdfast.engine.relay import finding
 from holdfast.engine.relay.follower import FollowedSession
-from holdfast.engine.relay.owner import RelayService
+from holdfast.engine.relay.owner import OwnerLink, RelayService
 from holdfast.errors import PositionLost
 
 if TYPE_CHECKING:
@@ -375,6 +376,35 @@ async def test_a_link_that_is_cut_is_opened_anew_and_nothing_is_missed(ours: int
         await follower.until(lambda: "three" in follower.said())
         assert follower.said() == "waiting doneone two three "
         assert shared.performed == ["wait gate", "one two", "three"]
+
+
+@pytest.mark.requirement("F4", "P3")
+@MIXED
+async def test_an_owner_that_hangs_up_while_it_is_asked_for_a_turn_interrupts_nothing(
+    ours: int, theirs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers what it cannot finish, and only then its end of the link is closed."""
+    asked: list[str] = []
+    requested = OwnerLink.requested
+
+    async def note_and_answer(self: OwnerLink, method: str, params: Any) -> object:
+        asked.append(method)
+        return await requested(self, method, params)
+
+    monkeypatch.setattr(OwnerLink, "requested", note_and_answer)
+    async with hosts(tmp_path / "s.db") as (shared, (near, far)):
+        owner, follower = await named(near, "Zed", ours), await named(far, "Neovim", theirs)
+        session = await owner.new()
+        await join(follower, session)
+        mine = follower.begin_prompt(session, "wait gate")
+        await follower.until(lambda: "waiting" in follower.said())
+        for cuts in range(1, 4):
+            cut_links(near)
+            await eventually(lambda cuts=cuts: asked.count("end_of") >= cuts)
+        shared.gate("gate").set()
+        await patiently(mine)
+        await follower.until(lambda: follower.said() == "waiting done")
+        assert shared.performed == ["wait gate"]
 
 
 @pytest.mark.requirement("F4", "P3")

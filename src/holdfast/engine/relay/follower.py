@@ -73,7 +73,7 @@ class FollowedSession:
         *,
         neighbours: Neighbours,
         on_lost: Callable[[FollowedSession, str], Coroutine[Any, Any, None]],
-        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        start: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]],
         on_left: Callable[[FollowedSession], None] | None = None,
         is_guest: bool = False,
     ) -> None:
@@ -291,19 +291,21 @@ class FollowedSession:
         if link is not None and not await link.is_alive():
             self.lost(self.owner_name, link)
 
-    async def _follow_turn(self, turn: FollowedTurn, ask: Callable[[], Awaitable[msgspec.Raw]]) -> None:
+    async def _follow_turn(self, turn: FollowedTurn, ask: Callable[[], Awaitable[msgspec.Raw]]) -> bool:
+        """Ask the owner for a turn until it ends; return whether there was an answer, be it that nothing is known."""
         try:
             end = msgspec.json.decode(await ask(), type=Ended | None)
         except NeighbourLost:
-            return  # whoever finds the session again sees to it
+            return False  # whoever finds the session again sees to it
         except RequestError as e:
             self._end(turn, TurnEnd("error", e.message), e)
-            return
+            return True
         if end is not None:
             refusal = None if end.refusal is None else error_from(end.refusal, self.id)
             self._end(
                 turn, TurnEnd(end.reason, end.error, end.more), refusal if isinstance(refusal, RequestError) else None
             )
+        return True
 
     def ask_for_turns(self, reason: str) -> None:
         """Find out what became of the turns whose link was cut; one that the owner does not know was interrupted."""
@@ -313,8 +315,8 @@ class FollowedSession:
                 self._start(self._ask_for_turn(turn, link, reason))
 
     async def _ask_for_turn(self, turn: FollowedTurn, link: Link, reason: str) -> None:
-        await self._follow_turn(turn, lambda: self.ask("end_of", OfTurn(turn.message_id)))
-        if self._link is link and turn.message_id in self.turns:
+        answered = await self._follow_turn(turn, lambda: self.ask("end_of", OfTurn(turn.message_id)))
+        if answered and self._link is link and turn.message_id in self.turns:
             self.interrupt(turn, reason)
 
     def interrupt_turns(self, reason: str) -> None:
