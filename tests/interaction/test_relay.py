@@ -18,7 +18,7 @@ from tests.support.sessions import eventually
 
 from holdfast import Agent
 from holdfast.engine.relay import finding
-from holdfast.engine.relay.follower import FollowedSession
+from holdfast.engine.relay.follower import FollowedSession, _FollowerLink  # pyright: ignore[reportPrivateUsage]
 from holdfast.engine.relay.owner import OwnerLink, RelayService
 from holdfast.errors import PositionLost
 
@@ -405,6 +405,41 @@ async def test_an_owner_that_hangs_up_while_it_is_asked_for_a_turn_interrupts_no
         await patiently(mine)
         await follower.until(lambda: follower.said() == "waiting done")
         assert shared.performed == ["wait gate"]
+
+
+@pytest.mark.requirement("F4", "H4")
+@MIXED
+async def test_what_comes_late_on_a_link_that_was_hung_up_is_not_shown_twice(
+    ours: int, theirs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: list[tuple[_FollowerLink, str, Any]] = []
+    notified = _FollowerLink.notified
+
+    async def note_and_take(self: _FollowerLink, method: str, params: Any) -> None:
+        came.append((self, method, params))
+        await notified(self, method, params)
+
+    monkeypatch.setattr(_FollowerLink, "notified", note_and_take)
+    async with hosts(tmp_path / "s.db") as (shared, (near, far)):
+        owner, follower = await named(near, "Zed", ours), await named(far, "Neovim", theirs)
+        session = await owner.new()
+        await join(follower, session)
+        mine = follower.begin_prompt(session, "wait gate")
+        await follower.until(lambda: "waiting" in follower.said())
+        on_the_first = list(came)
+        cut_links(near)
+        first = on_the_first[0][0]
+        shared.gate("gate").set()
+        await patiently(mine)
+        while came[-1][0] is first:
+            assert await owner.prompt(session, "on") == "end_turn"
+            await asyncio.sleep(0.05)
+        said = follower.said()
+        for link, method, params in on_the_first:
+            await notified(link, method, params)
+        assert await owner.prompt(session, "three") == "end_turn"
+        await follower.until(lambda: "three" in follower.said())
+        assert follower.said() == f"{said}three "
 
 
 @pytest.mark.requirement("F4", "P3")

@@ -172,6 +172,10 @@ class FollowedSession:
                 self.lost(self.owner_name, link)
             raise
 
+    def is_linked_by(self, link: Link) -> bool:
+        """Return whether that is the link to the owner, and was not hung up."""
+        return self._link is link
+
     def tell(self, method: str, params: object = None) -> None:
         """Notify the owner."""
         if self._link is not None:
@@ -411,8 +415,10 @@ class _FollowerLink:
         self._link = link
 
     async def notified(self, method: str, params: msgspec.Raw) -> None:
-        """Take a notification of the owner."""
+        """Take a notification of the owner. What comes late on a link that was hung up is told by the next one."""
         session = self._session
+        if not session.is_linked_by(self._link):
+            return
         match method:
             case "events":
                 session.take(_read_events(params))
