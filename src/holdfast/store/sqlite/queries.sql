@@ -85,14 +85,13 @@ WHERE n = :n;
 
 -- name: seal_short_turn
 -- A turn that began in its log alone, and whose lines fit into the tail of the history. Where they do not, or the claim is
--- outdated, or the database knows of the turn already, nothing is changed. The last table has no rowids: what was
--- inserted is the segment.
+-- outdated, or the database knows of the turn already, nothing is changed and nothing returned.
 UPDATE session
 SET turn = :turn, listed = 1, state = coalesce(:state, state), messages = messages + :messages,
     updated_at = CASE WHEN :activity THEN max(updated_at + 1, :now) ELSE max(updated_at, :began_at) END,
     lines = lines + :lines, tail_bytes = tail_bytes + :bytes
 WHERE id = :id AND epoch = :epoch AND accepted IS NULL AND turn = :turn - 1 AND tail_bytes + :bytes <= :tail_most;
-INSERT INTO segment (lines, checksum, body) SELECT :lines, :checksum, :body WHERE changes() = 1;
+INSERT INTO segment (lines, checksum, body) SELECT :lines, :checksum, :body WHERE changes() = 1 RETURNING id;
 INSERT INTO history_segment (session, position, segment)
 SELECT n, lines - :lines, last_insert_rowid() FROM session WHERE id = :id AND changes() = 1;
 

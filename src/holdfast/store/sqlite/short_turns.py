@@ -6,9 +6,7 @@ much, because nothing it needs is in its processor's cache (docs/decisions/014).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.format.segments import SEGMENT_BYTES, checksum
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.store.sqlite.turn_logs import TurnLogs
 
 
-class ShortTurn(msgspec.Struct, frozen=True):
+class ShortTurn(NamedTuple):
     """A turn that is ready to be sealed."""
 
     bindings: dict[str, Any]
@@ -31,7 +29,7 @@ class ShortTurn(msgspec.Struct, frozen=True):
 
     def seal(self, db: Database) -> bool:
         """Put it behind the history, inside a transaction of the caller's; return False where that cannot be."""
-        segment = db.insert("seal_short_turn", **self.bindings)
+        segment = db.first(int, "seal_short_turn", **self.bindings)
         if segment is None:
             return False
         db.new_texts[segment, self.bindings["checksum"]] = self.texts

@@ -11,18 +11,15 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.loop_wakeup import LoopWakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -64,13 +61,13 @@ class Transaction:
             action()
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _Answer(NamedTuple):
     future: asyncio.Future[Any]
     result: object
     error: Exception | None
 
 
-class _Job(msgspec.Struct, frozen=True):
+class _Job(NamedTuple):
     """Something to be done: inside a transaction that others may share, or outside of any."""
 
     future: asyncio.Future[Any]
@@ -182,13 +179,13 @@ class DatabaseThread:
     def _resolve(self) -> None:
         """Give the answers to those who wait for them, in the event loop."""
         while self._answered:
-            for answer in self._answered.popleft():
-                if answer.future.cancelled():
+            for future, result, error in self._answered.popleft():
+                if future.cancelled():
                     continue
-                if answer.error is None:
-                    answer.future.set_result(answer.result)
+                if error is None:
+                    future.set_result(result)
                 else:
-                    answer.future.set_exception(answer.error)
+                    future.set_exception(error)
 
 
 def _group_size(jobs: Sequence[_Job]) -> int:
