@@ -15,12 +15,14 @@ from tests.support.stores import (
     Place,
     bodies,
     history,
+    hits,
     info,
     logged,
     message,
     new,
     prompt,
     talked,
+    turn,
     walk,
 )
 
@@ -105,6 +107,42 @@ async def test_what_waits_is_written_with_few_syncs_and_told_with_few_calls(
         assert len(told) <= 16
         assert [len(await history(store, claim.session)) for claim in claims] == [1] * 64
         await store.close()
+
+
+async def test_words_that_are_indexed_in_a_group_do_not_let_a_turn_be_stored_that_is_not_counted(place: Place) -> None:
+    """The index writes what it has gathered as the next statement begins, and SQL's `changes()` tells of that too."""
+    async with place.open() as store:
+        titled, claim = await talked(store, "/work", "a"), await talked(store, "/work", "first")
+        await store.begin(claim, prompt("q"), NOTHING, durable=False)
+        async with gathering(store, place):
+            asked = await answers(
+                walk(store),  # has the turn noted
+                store.edit(titled.session, archived=True),
+                store.edit(titled.session, title="one"),  # the next group: a session has one part in each
+                store.seal(claim, [message("second"), message("third")], NOTHING, messages=2),
+            )
+        await asyncio.gather(*asked)
+        snapshot = await store.snapshot(claim.session)
+        assert snapshot.unsealed is None and snapshot.record.lines == 3
+        assert len(await history(store, claim.session)) == 3
+        await turn(store, claim, message("fourth"))
+        assert not [finding.about async for finding in store.examine() if finding.level != "ok"]
+
+
+async def test_a_turn_that_is_sealed_behind_words_that_are_indexed_has_its_own_lines(place: Place) -> None:
+    async with place.open() as store:
+        titled, claim = await talked(store, "/work", "a"), await talked(store, "/work", "first")
+        await store.begin(claim, prompt("q"), NOTHING, durable=False)
+        async with gathering(store, place):
+            asked = await answers(
+                store.edit(titled.session, title="one"),
+                store.seal(claim, [message("second")], NOTHING, messages=1),
+            )
+        await asyncio.gather(*asked)
+        first, second = await history(store, claim.session)
+        assert b"first" in first and b"second" in second
+        assert await hits(store, "second") == ["second"]
+        assert not [finding.about async for finding in store.examine() if finding.level != "ok"]
 
 
 async def test_whoever_fails_in_a_group_fails_alone(place: Place) -> None:

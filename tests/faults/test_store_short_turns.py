@@ -1,4 +1,4 @@
-"""Turns that are sealed by one statement, and those that cannot be: the histories are the same (P2, P3, P4)."""
+"""Turns that are sealed the short way, and those that cannot be: the histories are the same (P2, P3, P4)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Note of each turn that was ready to be sealed by one statement, whether it was."""
+    """Note of each turn that was ready to be sealed the short way, whether it was."""
     seal, were = ShortTurn.seal, list[bool]()
 
     def noted(self: ShortTurn, db: Database) -> bool:
@@ -52,7 +52,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.mark.parametrize("window", [None, EventWindow()])
-async def test_a_turn_that_only_adds_to_its_history_is_sealed_by_one_statement(
+async def test_a_turn_that_only_adds_to_its_history_is_sealed_the_short_way(
     place: Place, short: list[bool], window: EventWindow | None
 ) -> None:
     async with place.open() as store:

@@ -58,6 +58,7 @@ class Database:
         """By id and checksum of a segment, the texts of its lines that this connection has stored and not indexed."""
         with self.plain_errors():
             self._db = apsw.Connection(path, vfs=vfs)
+            self._cursor = self._db.cursor()  # for all that is read at once; to make one each time takes longer
             try:
                 self._db.set_busy_handler(self._wait)
                 self._check()
@@ -75,7 +76,7 @@ class Database:
 
     def run(self, name: str, /, **bindings: Any) -> None:
         """Run a query for what it does."""
-        self._db.execute(self._queries[name], bindings).fetchall()
+        self._cursor.execute(self._queries[name], bindings).fetchall()
 
     def rows(self, name: str, /, **bindings: Any) -> Iterator[tuple[Any, ...]]:
         """Run a query; its rows are read as they are asked for."""
@@ -83,29 +84,43 @@ class Database:
 
     def first(self, row: Callable[..., RowT], name: str, /, **bindings: Any) -> RowT | None:
         """Run a query; return its first row as a value of that type, or None where there is none."""
-        found: list[Any] = self._db.execute(self._queries[name], bindings).fetchall()
+        found: list[Any] = self._cursor.execute(self._queries[name], bindings).fetchall()
         return row(*found[0]) if found else None
+
+    def change(self, name: str, /, **bindings: Any) -> int:
+        """Run a query of one statement; return how many rows it changed.
+
+        SQL's `changes()`, asked by the next statement, is another number: as that one begins, the index writes what it
+        has gathered in the same transaction.
+        """
+        self._cursor.execute(self._queries[name], bindings).fetchall()
+        return self._db.changes()
+
+    def insert(self, name: str, /, **bindings: Any) -> int:
+        """Run a query that inserts something; return its id. `RETURNING` would cost a table in memory."""
+        self._cursor.execute(self._queries[name], bindings).fetchall()
+        return self._db.last_insert_rowid()
 
     def value(self, name: str, /, **bindings: Any) -> Any:
         """Run a query that gives one value in every database that is not damaged."""
-        found: list[Any] = self._db.execute(self._queries[name], bindings).fetchall()
+        found: list[Any] = self._cursor.execute(self._queries[name], bindings).fetchall()
         if not found:
             raise apsw.CorruptError(f"nothing found: {name}")
         return found[0][0]
 
     def begin(self) -> None:
         """Open a transaction that may write: take the write lock at once."""
-        self._db.execute("BEGIN IMMEDIATE")
+        self._cursor.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Make what a transaction changed durable."""
-        self._db.execute("COMMIT")
+        self._cursor.execute("COMMIT")
 
     def roll_back(self) -> None:
         """Undo what a transaction changed. After some errors SQLite has done so by itself."""
         self.new_texts.clear()  # they may be among it
         if not self._db.get_autocommit():
-            self._db.execute("ROLLBACK")
+            self._cursor.execute("ROLLBACK")
 
     @contextmanager
     def transaction(self) -> Generator[None]:
@@ -121,7 +136,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Generator[None]:
         """Read: all queries see the same moment."""
-        self._db.execute("BEGIN")
+        self._cursor.execute("BEGIN")
         try:
             yield
         finally:

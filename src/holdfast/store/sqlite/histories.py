@@ -66,7 +66,7 @@ def extend_history(db: Database, n: int, end: HistoryEnd, lines: Sequence[Line])
             _merge_tail(db, n, tail)
             tail, tail_bytes = position, 0
         body_sum = checksum(body)
-        segment = db.value("add_segment", lines=len(run), checksum=body_sum, body=body)
+        segment = db.insert("add_segment", lines=len(run), checksum=body_sum, body=body)
         db.run("add_to_history", n=n, position=position, segment=segment)
         db.new_texts[segment, body_sum] = [(at, line.text) for at, line in enumerate(run) if line.text]
         position, tail_bytes = position + len(run), tail_bytes + len(body)

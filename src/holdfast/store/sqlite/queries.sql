@@ -83,17 +83,20 @@ SET accepted = NULL, turn = :turn, listed = listed OR :began_at > 0, state = coa
     lines = :lines, tail = :tail, tail_bytes = :tail_bytes
 WHERE n = :n;
 
--- name: seal_short_turn
+-- name: count_short_turn
 -- A turn that began in its log alone, and whose lines fit into the tail of the history. Where they do not, or the claim is
--- outdated, or the database knows of the turn already, nothing is changed and nothing returned.
+-- outdated, or the database knows of the turn already, nothing is changed.
 UPDATE session
 SET turn = :turn, listed = 1, state = coalesce(:state, state), messages = messages + :messages,
     updated_at = CASE WHEN :activity THEN max(updated_at + 1, :now) ELSE max(updated_at, :began_at) END,
     lines = lines + :lines, tail_bytes = tail_bytes + :bytes
 WHERE id = :id AND epoch = :epoch AND accepted IS NULL AND turn = :turn - 1 AND tail_bytes + :bytes <= :tail_most;
-INSERT INTO segment (lines, checksum, body) SELECT :lines, :checksum, :body WHERE changes() = 1 RETURNING id;
+
+-- name: add_short_turn
+-- The last table has no rowids: what was inserted is the segment.
+INSERT INTO segment (lines, checksum, body) VALUES (:lines, :checksum, :body);
 INSERT INTO history_segment (session, position, segment)
-SELECT n, lines - :lines, last_insert_rowid() FROM session WHERE id = :id AND changes() = 1;
+SELECT n, lines - :lines, last_insert_rowid() FROM session WHERE id = :id;
 
 -- name: set_state
 UPDATE session SET state = :state WHERE n = :n;
@@ -120,7 +123,7 @@ SELECT lines, tail, tail_bytes FROM session WHERE n = :n;
 UPDATE session SET lines = :lines, tail = :tail, tail_bytes = :tail_bytes WHERE n = :n;
 
 -- name: add_segment
-INSERT INTO segment (lines, checksum, body) VALUES (:lines, :checksum, :body) RETURNING id;
+INSERT INTO segment (lines, checksum, body) VALUES (:lines, :checksum, :body);
 
 -- name: set_segment
 UPDATE segment SET body = :body, checksum = :checksum, lines = :lines WHERE id = :id;
@@ -187,7 +190,7 @@ SELECT EXISTS (SELECT 1 FROM private WHERE session = :n AND start < :end AND pos
 DELETE FROM private WHERE session = :n;
 
 -- name: add_doc
-INSERT INTO doc (segment, line, session) VALUES (:segment, :line, :session) RETURNING id;
+INSERT INTO doc (segment, line, session) VALUES (:segment, :line, :session);
 
 -- name: add_words
 INSERT INTO words (rowid, text) VALUES (:id, :text);

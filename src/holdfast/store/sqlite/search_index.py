@@ -29,7 +29,7 @@ def add_title(db: Database, title: str, session: int) -> int:
 def _add_text(
     db: Database, text: str, *, segment: int | None = None, line: int | None = None, session: int | None = None
 ) -> int:
-    doc = db.value("add_doc", segment=segment, line=line, session=session)
+    doc = db.insert("add_doc", segment=segment, line=line, session=session)
     db.run("add_words", id=doc, text=text)
     return doc
 

@@ -1,4 +1,4 @@
-"""Turns that only add a few lines to a history: by far the most. One is sealed by one call of the database.
+"""Turns that only add a few lines to a history: by far the most. One is sealed by two calls of the database.
 
 Everything is made ready before the thread that writes has it: what a thread does that was just woken costs twice as
 much, because nothing it needs is in its processor's cache (docs/decisions/014).
@@ -6,7 +6,9 @@ much, because nothing it needs is in its processor's cache (docs/decisions/014).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from holdfast.format.segments import SEGMENT_BYTES, checksum
 
@@ -19,19 +21,19 @@ if TYPE_CHECKING:
     from holdfast.store.sqlite.turn_logs import TurnLogs
 
 
-class ShortTurn(NamedTuple):
+class ShortTurn(msgspec.Struct, frozen=True):
     """A turn that is ready to be sealed."""
 
     bindings: dict[str, Any]
-    """What `seal_short_turn` is given."""
+    """What the queries are given."""
     texts: list[tuple[int, str]]
     """What a search should find in its lines, with the number of each."""
 
     def seal(self, db: Database) -> bool:
         """Put it behind the history, inside a transaction of the caller's; return False where that cannot be."""
-        segment = db.first(int, "seal_short_turn", **self.bindings)
-        if segment is None:
+        if not db.change("count_short_turn", **self.bindings):
             return False
+        segment = db.insert("add_short_turn", **self.bindings)
         db.new_texts[segment, self.bindings["checksum"]] = self.texts
         return True
 

@@ -11,15 +11,18 @@ import asyncio
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.loop_wakeup import LoopWakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -61,13 +64,13 @@ class Transaction:
             action()
 
 
-class _Answer(NamedTuple):
+class _Answer(msgspec.Struct, frozen=True):
     future: asyncio.Future[Any]
     result: object
     error: Exception | None
 
 
-class _Job(NamedTuple):
+class _Job(msgspec.Struct, frozen=True):
     """Something to be done: inside a transaction that others may share, or outside of any."""
 
     future: asyncio.Future[Any]
@@ -179,13 +182,13 @@ class DatabaseThread:
     def _resolve(self) -> None:
         """Give the answers to those who wait for them, in the event loop."""
         while self._answered:
-            for future, result, error in self._answered.popleft():
-                if future.cancelled():
+            for answer in self._answered.popleft():
+                if answer.future.cancelled():
                     continue
-                if error is None:
-                    future.set_result(result)
+                if answer.error is None:
+                    answer.future.set_result(answer.result)
                 else:
-                    future.set_exception(error)
+                    answer.future.set_exception(answer.error)
 
 
 def _group_size(jobs: Sequence[_Job]) -> int:
