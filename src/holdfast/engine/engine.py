@@ -151,8 +151,7 @@ class Engine:
             return await self.restore(session_id, path, others, scope=scope, client=client)
         registry.agent_name = scope.agent or UNBOUND
         session_id = await self._real_id(session_id, scope, client)
-        if registry.is_following:
-            await registry.finder.settled(session_id, client)
+        await self.settled(session_id, client)
         async with registry.lock(session_id):
             await self._check_cwd(session_id, scope, path)
             try:
@@ -162,6 +161,14 @@ class Engine:
             if isinstance(session, LiveSession):
                 await registry.welcome(session, client)
             return session
+
+    async def settled(self, session_id: str, client: SessionClient) -> None:
+        """Wait while a session whose owner is gone is found again for a client: whoever finds it attaches the client.
+
+        Only that one knows what the client has seen; attached by anybody else meanwhile, it would see things twice.
+        """
+        if self._registry.is_following:
+            await self._registry.finder.settled(session_id, client)
 
     async def _check_cwd(self, session_id: str, scope: Scope, path: str) -> None:
         if session_id not in self._registry.live:

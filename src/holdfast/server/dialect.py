@@ -352,9 +352,11 @@ class Dialect(ABC):
             raise InvalidParams(f"Session {session_id} is not open here; load or resume it first")
         session = await engine.open(session_id, client, scope=self.connection.scope)
         async with client.attaching:
-            if client.attachment not in session.attachments:  # it watches one that is gone, or none
-                client.attachment = await session.attach(client)
-                client.attachment.follow()
+            await engine.settled(session.id, client)
+            if (found := client.open_session) is not None:
+                return found
+            client.attachment = await session.attach(client)
+            client.attachment.follow()
         return session
 
     async def _live(self, session_id: str) -> tuple[str, OpenSession | None]:
@@ -390,6 +392,7 @@ class Dialect(ABC):
         self._clients[session.id].show_aside(update)
 
     async def _attach(self, session: OpenSession, client: AttachedClient, seen: SeenUpTo | None = None) -> None:
+        await (await self.connection.host.engine()).settled(session.id, client)
         before, client.attachment = client.attachment, None
         try:
             client.attachment = await session.attach(client, None if seen is None else self._turn_of(seen))
@@ -405,10 +408,7 @@ class Dialect(ABC):
             client.attachment.deliver([event_from(notice) for notice in notices], None)
 
     def _turn_of(self, seen: SeenUpTo) -> Position:
-        """Return from where on events are needed for a client that has seen up to one.
-
-        A surface has to see a turn from its beginning, to say what follows as it would have said it.
-        """
+        """Return where the turn of an event begins: a surface must see a turn from there, to say what follows."""
         return Position(seen.position.epoch, seen.position.turn, 0)
 
     def _start_watching(self, session: OpenSession, client: AttachedClient, known_lines: int) -> None:

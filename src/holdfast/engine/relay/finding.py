@@ -47,6 +47,7 @@ class SessionFinder:
         self._registry = registry
         self._neighbours = neighbours
         self._followed: dict[tuple[str, SessionClient], FollowedSession] = {}
+        self._moving: dict[tuple[str, SessionClient], asyncio.Task[None]] = {}  # searches for sessions that were here
 
     def followed(self, session_id: str, client: SessionClient | None) -> FollowedSession | None:
         """Return the session that a client follows, if it does."""
@@ -57,6 +58,8 @@ class SessionFinder:
         followed = self.followed(session_id, client)
         if followed is not None and followed.finding is not None:
             await asyncio.shield(followed.finding)
+        if client is not None and (moving := self._moving.get((session_id, client))) is not None:
+            await asyncio.shield(moving)
 
     async def open(self, session_id: str, scope: Scope, client: SessionClient) -> Found:
         """Claim a session, or follow it where another process has it. The caller holds its lock.
@@ -151,7 +154,13 @@ class SessionFinder:
             if not attachment.client.is_remote:
                 search = _Search(session.id, scope, attachment.client, attachment.position, activity, None)
                 session.detach(attachment)
-                self._registry.start(self._search(search, reason))
+                key = session.id, attachment.client
+                self._moving[key] = self._registry.start(self._search(search, reason))
+                self._moving[key].add_done_callback(lambda search, key=key: self._has_moved(key, search))
+
+    def _has_moved(self, key: tuple[str, SessionClient], search: asyncio.Task[None]) -> None:
+        if self._moving.get(key) is search:
+            del self._moving[key]
 
     async def _find_again(self, followed: FollowedSession, who: str) -> None:
         """Find a session whose owner has left, or whose link was cut, for the client that followed it."""
