@@ -82,10 +82,11 @@ def _hunks(old: str, new: str) -> Iterator[str]:
     """Yield the lines of a unified diff, without its head."""
     from holdfast.model.line_matching import LineMatcher  # noqa: PLC0415  (few agents edit; `difflib` is slow to import)
 
-    begin, end = _around_change(old, new) if len(old) + len(new) > LONG_TEXT else (0, 0)
+    is_long = len(old) + len(new) > LONG_TEXT
+    begin, end = _around_change(old, new) if is_long else (0, 0)
     before = old.count("\n", 0, begin)
     lines, new_lines = (_lines(text[begin : len(text) - end]) for text in (old, new))
-    for group in LineMatcher(lines, new_lines).get_grouped_opcodes(CONTEXT):
+    for group in LineMatcher(lines, new_lines, cut=is_long).get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
         olds, news = _range(before + first[1], before + last[2]), _range(before + first[3], before + last[4])
         yield f"@@ -{olds} +{news} @@\n"

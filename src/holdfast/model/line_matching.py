@@ -22,15 +22,21 @@ PAIRS = 1_000_000
 class LineMatcher(SequenceMatcher[str]):
     """Compares two texts, given as lines."""
 
-    def __init__(self, old: list[str], new: list[str]) -> None:
+    def __init__(self, old: list[str], new: list[str], *, cut: bool = False) -> None:
+        """Take two texts. Of two that were `cut` out of longer ones the ends belong together where they are the same.
+
+        `difflib` may take a line at an end for the same as another that is far from it, and the change would then reach
+        up to where the text was cut.
+        """
         super().__init__(None, old, new)
         self._old = old
         self._new = new
+        self._cut = cut
         self._pairs = PAIRS
 
     def get_matching_blocks(self) -> list[Match]:
         """Return what both have in common: where in the old text, where in the new one, and how many lines."""
-        if len(self._old) * len(self._new) <= PAIRS:
+        if not self._cut and len(self._old) * len(self._new) <= PAIRS:
             return super().get_matching_blocks()
         merged: list[Match] = []
         for old, new, size in self._blocks(0, len(self._old), 0, len(self._new)):

@@ -104,9 +104,9 @@ def test_what_long_texts_have_in_common_at_both_ends_is_not_compared_line_by_lin
     compared: list[int] = []
 
     class Compared(LineMatcher):
-        def __init__(self, old: list[str], new: list[str]) -> None:
+        def __init__(self, old: list[str], new: list[str], *, cut: bool = False) -> None:
             compared.extend([len(old), len(new)])
-            super().__init__(old, new)
+            super().__init__(old, new, cut=cut)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(diffs, "LONG_TEXT", 0)
@@ -114,9 +114,43 @@ def test_what_long_texts_have_in_common_at_both_ends_is_not_compared_line_by_lin
         patch.setattr(line_matching, "LineMatcher", Compared)
         made = git_patch("/f", *map("".join, texts))
     assert applied(texts[0], made) == texts[1] == applied(texts[0], whole)
+    assert not bare_edges(len(texts[0]), made)
     assert max(compared) <= max(len(old), len(new)) + 2 * (diffs.CONTEXT + 1)
     if not set(old) & set(new):  # then there is only one way
         assert made == whole
+
+
+def test_git_takes_a_patch_of_long_files_in_which_lines_were_copied(tmp_path: Path) -> None:
+    """Where the same lines are there twice, it is a matter of taste which of them are new."""
+    drawn = random.Random(3)
+    for number in range(60):
+        old = [f"line {n}\n" if drawn.random() < 0.5 else drawn.choice(["\n", "}\n", "pass\n"]) for n in range(80)]
+        new, at = list(old), drawn.randrange(10, 60)
+        for _ in range(drawn.randrange(1, 4)):
+            begin = at + drawn.randrange(10)
+            new[begin:begin] = old[at : at + drawn.randrange(1, 10)]
+        (tmp_path / f"f{number}").write_text("".join(old))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(diffs, "LONG_TEXT", 0)
+            made = git_patch(f"f{number}", "".join(old), "".join(new))
+        command = ("git", "apply", "-p0", "-")
+        done = subprocess.run(command, input=made, text=True, cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 0, f"{done.stderr}\n{made}"
+        assert (tmp_path / f"f{number}").read_text() == "".join(new)
+
+
+def bare_edges(size: int, patch: str) -> list[str]:
+    """Return the hunks that have less context than they could have, in a file of so many lines."""
+    bare: list[str] = []
+    for hunk in patch.split("\n@@ ")[1:]:
+        head, *lines = hunk.replace("\n\\ No newline at end of file", "").rstrip("\n").split("\n")
+        begin, _, length = head.split()[0][1:].partition(",")
+        first, count = int(begin) - (length != "0"), int(length or 1)
+        before = next(n for n, line in enumerate(lines) if not line.startswith(" "))
+        behind = next(n for n, line in enumerate(reversed(lines)) if not line.startswith(" "))
+        if before < min(diffs.CONTEXT, first + before) or behind < min(diffs.CONTEXT, size - first - count + behind):
+            bare.append(hunk)
+    return bare
 
 
 def applied(old: list[str], patch: str) -> list[str]:
