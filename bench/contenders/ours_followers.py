@@ -65,7 +65,7 @@ async def main(place: str, session_id: str, turns: int, stalled: int) -> None:
         tasks.add(task)
         return task
 
-    async def lost(_: FollowedSession, __: str) -> None: ...
+    def lost(_: FollowedSession, __: str) -> None: ...
 
     clients: list[Counting] = []
     for number in range(FOLLOWERS):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections import OrderedDict
 from contextlib import asynccontextmanager, closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import pytest
@@ -14,7 +15,8 @@ from tests.support.neighbours import neighbour
 from tests.support.stores import NOTHING, Place, history, message, new, prompt, talked, turn, walk
 
 from holdfast.errors import SessionBusy, SessionMoved, SessionNotFound, StoreError
-from holdfast.store import EventWindow
+from holdfast.format.log_records import Beginning
+from holdfast.store import Claim, EventWindow
 from holdfast.store.sqlite import store as sqlite_store
 from holdfast.store.sqlite.turn_file import TurnFile
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from tests.support.neighbours import Neighbour
 
     from holdfast.store import UnsealedTurn
+    from holdfast.store.sqlite.turn_logs import TurnLogs
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false
@@ -368,3 +371,32 @@ async def test_a_turn_that_begins_at_the_same_time_as_its_session_is_claimed_kee
                     await claiming
                 log.append(SAID + b"\n")
             await store.seal(claim, [message(f"answer {n}")], NOTHING, messages=1)
+
+
+async def test_a_turn_that_begins_as_its_log_is_to_be_removed_keeps_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs that are past their window are removed by the thread that writes, while the event loop begins turns."""
+    async with place.open() as store:
+        store.keep_events(EventWindow(seconds=0))
+        claim = await talked(store, "/work", "first")
+        await turn(store, claim, message("second"))
+        logs: TurnLogs = vars(store)["_logs"]
+        begun: list[TurnFile | None] = []
+
+        class Raced(OrderedDict[Claim, TurnFile]):
+            def items(self) -> Any:
+                found = list(super().items())
+                if not begun:
+                    begun.append(None)
+                    begun.append(logs.begin_alone(claim, Beginning(1, *prompt("q")), b"", durable=False))
+                return found
+
+        monkeypatch.setattr(logs, "_idle", Raced(vars(logs)["_idle"]))
+        await asyncio.sleep(0.05)
+        await store.forget_events()
+        log = begun[-1]
+        assert log is not None and logs.running(claim) is log
+        log.append(SAID + b"\n")
+        unsealed = (await store.snapshot(claim.session)).unsealed
+        assert unsealed is not None and SAID in unsealed.lines

@@ -90,6 +90,25 @@ async def test_work_that_goes_on_is_cancelled_and_answered(link: Link) -> None:
     assert cancelled.is_set()
 
 
+async def test_what_was_cancelled_while_it_waited_is_answered_as_cancelled(link: Link) -> None:
+    async def work(_params: Raw) -> None:
+        await asyncio.Event().wait()
+
+    routes = Routes()
+    routes.request("first", work, ordered=True)
+    routes.request("second", work)
+    async with link() as (near, far):
+        half = Half(Peer(near, routes, limits=QUICK), OtherEnd(far))
+        half.other.ask(1, "first")
+        half.other.ask(2, "second")
+        half.other.say({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 2}})
+        await half.arrivals.reach(3)
+        half.peer.close()
+        answers = {answer["id"]: answer["error"] for answer in [await half.other.hear() for _ in range(2)]}
+        assert "connect again" in answers[1]["message"] and answers[2]["message"] == "Request cancelled"
+        await half.over()
+
+
 @pytest.mark.parametrize("packed", [False, True], ids=["line", "batch"])
 async def test_work_that_will_not_stop_is_answered_for(
     link: Link, packed: bool, caplog: pytest.LogCaptureFixture

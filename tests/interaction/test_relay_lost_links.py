@@ -13,11 +13,14 @@ from tests.support.relay_hosts import MIXED, Shared, followed_turn, hosts, join,
 from tests.support.searches import HeldSearches
 from tests.support.sessions import eventually
 
+from holdfast.engine.journal import Journal
 from holdfast.engine.relay import finding
 from holdfast.engine.relay.finding import SessionFinder
 from holdfast.engine.relay.follower import FollowedSession, _FollowerLink  # pyright: ignore[reportPrivateUsage]
 from holdfast.engine.relay.owner import OwnerLink, RelayService
+from holdfast.engine.session import LiveSession
 from holdfast.errors import PositionLost
+from holdfast.server.attached_client import AttachedClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,17 +208,17 @@ async def test_a_client_that_comes_while_its_session_is_found_again_is_shown_not
     ours: int, theirs: int, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The link is lost just after it was looked at, so that the session is opened while it is searched for."""
-    searches, settled, looked = HeldSearches(monkeypatch), SessionFinder.settled, asyncio.Event()
+    searches, search, looked = HeldSearches(monkeypatch), SessionFinder.search, asyncio.Event()
 
-    async def settled_at_first(self: SessionFinder, *args: Any) -> None:
-        if looked.is_set():
-            await settled(self, *args)
+    def none_at_first(self: SessionFinder, *args: Any) -> asyncio.Task[None] | None:
+        found = search(self, *args) if looked.is_set() else None
         looked.set()
+        return found
 
     async with followed_turn(tmp_path / "s.db", ours, theirs) as (shared, near, _, _, follower, session, mine):
         cut_links(near)
         await asyncio.wait_for(searches.begun.wait(), PATIENCE)
-        monkeypatch.setattr(SessionFinder, "settled", settled_at_first)
+        monkeypatch.setattr(SessionFinder, "search", none_at_first)
         follower.forget()
         if how == "prompts":
             came = follower.begin_prompt(session, "two")
@@ -260,6 +263,162 @@ async def test_a_client_that_prompts_while_its_session_is_found_that_was_taken_o
         await patiently(mine)
         await first.until(lambda: "three" in first.said())
         assert first.said() == "one waiting donethree "
+
+
+@pytest.mark.requirement("F4", "P4")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_client_that_loads_a_session_just_as_its_owner_quits_is_attached_once(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, may_open, open_ = asyncio.Event(), asyncio.Event(), FollowedSession.open
+
+    async def open_later(self: FollowedSession, *args: Any) -> bool:
+        if not opening.is_set():
+            opening.set()
+            await may_open.wait()
+        return await open_(self, *args)
+
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", version)
+        session = await owner.new()
+        await owner.prompt(session, "one")
+        await join(follower, session)
+        monkeypatch.setattr(FollowedSession, "open", open_later)
+        loading = asyncio.ensure_future(join(follower, session))
+        await asyncio.wait_for(opening.wait(), PATIENCE)
+        await near.close()
+        may_open.set()
+        await patiently(loading)
+        engine = await far.host.engine()
+        assert len(engine.get(session).attachments) == 1
+        follower.forget()
+        assert await follower.prompt(session, "hello") == "end_turn"
+        await follower.settle()
+        assert follower.said() == "hello "
+
+
+@pytest.mark.requirement("F4", "H4")
+async def test_a_client_that_comes_back_just_as_its_session_is_taken_over_is_attached_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, may_read, missed = asyncio.Event(), asyncio.Event(), Journal.missed
+
+    async def missed_later(self: Journal, *args: Any) -> Any:
+        if not reading.is_set():
+            reading.set()
+            await may_read.wait()
+        return await missed(self, *args)
+
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        first, other = await named(near, "Zed", 2), await named(far, "Neovim", 2)
+        session = await first.new()
+        await first.prompt(session, "one")
+        await first.settle()
+        engine = await near.host.engine()
+        at = str(engine.get(session).attachments[0].position)
+        monkeypatch.setattr(Journal, "missed", missed_later)
+        back: dict[str, object] = {"sessionId": session, "cwd": CWD, "mcpServers": []}
+        resuming = first.begin("session/resume", {**back, "replayFrom": {"type": "_holdfast/from", "position": at}})
+        await asyncio.wait_for(reading.wait(), PATIENCE)
+        await (await far.host.engine()).restore(session, CWD)
+        await join(other, session)
+        await engine.rename(session, "taken over")  # so this process notices
+        may_read.set()
+        with pytest.raises(Refused, match="load the session again"):
+            await patiently(resuming)
+        assert await first.prompt(session, "hello") == "end_turn"
+        await first.settle()
+        assert first.said() == "one hello "
+        (followed,) = vars(engine._registry.finder)["_followed"].values()  # pyright: ignore[reportPrivateUsage]
+        assert len(followed.attachments) == 1
+
+
+@pytest.mark.requirement("F4", "P4")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("how", ["the link is cut", "it is taken over"])
+async def test_a_client_that_loses_a_session_while_it_is_shown_its_past_is_told_to_load_it_again(
+    version: int, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    showing, may_show, replay = asyncio.Event(), asyncio.Event(), AttachedClient.replay
+
+    async def replay_later(self: AttachedClient, blocks: Any) -> None:
+        if self.info.name == "Zed" and not showing.is_set():
+            showing.set()
+            await may_show.wait()
+        await replay(self, blocks)
+
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        client, other = await named(near, "Zed", version), await named(far, "Neovim", 2)
+        owner = client if how == "it is taken over" else other
+        session = await owner.new()
+        for text in ("one", "two"):
+            await owner.prompt(session, text)
+        client.forget()
+        monkeypatch.setattr(AttachedClient, "replay", replay_later)
+        loading = asyncio.ensure_future(join(client, session))
+        await asyncio.wait_for(showing.wait(), PATIENCE)
+        if how == "it is taken over":
+            await (await far.host.engine()).restore(session, CWD)
+            await join(other, session)
+            await (await near.host.engine()).rename(session, "taken over")  # so this process notices
+        else:
+            cut_links(far)
+            await asyncio.sleep(0.1)
+        assert await other.prompt(session, "new") == "end_turn"
+        may_show.set()
+        with pytest.raises(Refused, match="load it again"):
+            await patiently(loading)
+        assert client.said() == "one two "
+        client.forget()
+        await join(client, session)
+        assert client.said() == "one two new "
+        assert await client.prompt(session, "three") == "end_turn"
+
+
+@pytest.mark.requirement("F4", "B13", "P6")
+@MIXED
+async def test_a_client_that_closes_a_session_while_it_is_found_again_cancels_what_it_has_prompted(
+    ours: int, theirs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches = HeldSearches(monkeypatch)
+    async with followed_turn(tmp_path / "s.db", ours, theirs) as (_, near, _, owner, follower, session, mine):
+        cut_links(near)
+        await asyncio.wait_for(searches.begun.wait(), PATIENCE)
+        closing = follower.begin("session/close", {"sessionId": session})
+        await asyncio.sleep(0.1)
+        searches.may_go_on.set()
+        await patiently(closing)
+        answer = await patiently(mine)
+        if theirs == 1:
+            assert answer["stopReason"] == "cancelled"
+        if ours == 2:
+            await owner.until(lambda: owner.states()[-1] == "cancelled")
+        assert await owner.prompt(session, "next") == "end_turn"
+
+
+@pytest.mark.requirement("F4")
+async def test_no_link_is_left_to_a_client_that_has_to_load_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach = LiveSession.attach
+
+    async def forget_all(self: LiveSession, client: Any, since: Any = None) -> Any:
+        if since is not None:
+            raise PositionLost(since)
+        return await attach(self, client)
+
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", 2, session={"notices": {}})
+        session = await owner.new()
+        await owner.prompt(session, "one")
+        await join(follower, session)
+        monkeypatch.setattr(LiveSession, "attach", forget_all)
+        cut_links(near)
+        await follower.until(lambda: follower.updates("notice"))
+        await eventually(lambda: not vars(near.host.neighbours)["_accepted"])
+        monkeypatch.setattr(LiveSession, "attach", attach)
+        await join(follower, session)
+        assert await follower.prompt(session, "two") == "end_turn"
 
 
 @pytest.mark.requirement("F4", "B18")

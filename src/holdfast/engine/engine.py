@@ -6,6 +6,7 @@ there (F1).
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -144,23 +145,28 @@ class Engine:
             return real
 
     async def open(self, session_id: str, client: SessionClient, *, scope: Scope = LOCAL_SCOPE) -> OpenSession:
-        """Open a session for a client with the roots it has now (B3, B10), here or where another process owns it."""
+        """Open a session for a client with the roots it has now (B3, B10), here or where another process owns it.
+
+        Nobody else attaches the client until the caller waits for something: no search is under way for it (`settled`).
+        """
         path, others = checked_roots(client.roots[0], client.roots[1:])
         registry = self._registry
         if registry.neighbours is None:
             return await self.restore(session_id, path, others, scope=scope, client=client)
         registry.agent_name = scope.agent or UNBOUND
         session_id = await self._real_id(session_id, scope, client)
-        await self.settled(session_id, client)
-        async with registry.lock(session_id):
-            await self._check_cwd(session_id, scope, path)
-            try:
-                session = await registry.open(session_id, scope, client, take_over=False)
-            except SessionElsewhere:
-                session = await registry.finder.open(session_id, scope, client)
-            if isinstance(session, LiveSession):
-                await registry.welcome(session, client)
-            return session
+        while True:
+            await self.settled(session_id, client)
+            async with registry.lock(session_id):
+                await self._check_cwd(session_id, scope, path)
+                try:
+                    session = await registry.open(session_id, scope, client, take_over=False)
+                except SessionElsewhere:
+                    session = await registry.finder.open(session_id, scope, client)
+                if isinstance(session, LiveSession):
+                    await registry.welcome(session, client)
+            if not registry.is_following or registry.finder.search(session_id, client) is None:
+                return session
 
     async def settled(self, session_id: str, client: SessionClient) -> None:
         """Wait while a session whose owner is gone is found again for a client: whoever finds it attaches the client.
@@ -168,7 +174,8 @@ class Engine:
         Only that one knows what the client has seen; attached by anybody else meanwhile, it would see things twice.
         """
         if self._registry.is_following:
-            await self._registry.finder.settled(session_id, client)
+            while (search := self._registry.finder.search(session_id, client)) is not None:
+                await asyncio.wait({search})
 
     async def _check_cwd(self, session_id: str, scope: Scope, path: str) -> None:
         if session_id not in self._registry.live:
@@ -352,9 +359,11 @@ class Engine:
         Where other clients are attached, only this client's prompts are cancelled, and it alone is detached. Without
         others the session leaves memory; its data stay.
         """
-        if self._registry.is_following and self._registry.finder.followed(session_id, client) is not None:
-            await self._registry.finder.leave(session_id, client)
-            return
+        if client is not None and self._registry.is_following:
+            await self.settled(session_id, client)  # only its owner can cancel what it has prompted
+            if self._registry.finder.followed(session_id, client) is not None:
+                await self._registry.finder.leave(session_id, client)
+                return
         await self._registry.finish(self._close(session_id, scope, client, for_all=False))
 
     async def _close(self, session_id: str, scope: Scope, client: SessionClient | None, *, for_all: bool) -> None:

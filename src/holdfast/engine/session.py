@@ -223,10 +223,8 @@ class LiveSession(SessionSettings):
     async def attach(self, client: SessionClient, since: Position | None = None) -> Attachment:
         """Let a client watch. It is shown nothing until `Attachment.follow`, and nothing is lost until then.
 
-        With `since`, the position of the last event it has seen, `follow` shows it all stored events after that one,
-        and there is no `past`. What is not stored, as the state of the turn, is not shown again: tell it how things are
-        now. Raise `PositionLost` where those events are not kept any more (H4), `SessionMoved` where the session left
-        this process meanwhile: nothing would ever be shown of it here.
+        With `since`, the position of the last event it has seen, `follow` shows it all that is stored after that one;
+        there is no `past`. Raise `PositionLost` where that is not kept (H4), `SessionMoved` where the session is gone.
         """
         await self.journal.shown()
         if not self.is_live:
@@ -237,6 +235,8 @@ class LiveSession(SessionSettings):
         if since is not None:
             try:
                 attachment.catch_up(await self.journal.missed(since, attachment.position))
+                if not self.is_live:
+                    raise SessionMoved(LOST)  # noqa: TRY301
             except BaseException:
                 self.detach(attachment)
                 raise

@@ -15,7 +15,10 @@ from holdfast.jsonrpc import ErrorObject
 log: logging.Logger = logging.getLogger(__name__)
 
 CANCELLED = ErrorObject(RequestCancelled.code, "Request cancelled")
-ENDED = ErrorObject(RequestCancelled.code, "The connection ends before this was done; connect again and repeat it")
+ENDED = ErrorObject(
+    RequestCancelled.code,
+    "The connection ends before this is answered; connect again, and see what became of it before you repeat it",
+)
 
 
 def error_for(exception: BaseException, doing: str) -> ErrorObject:

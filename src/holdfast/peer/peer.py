@@ -41,7 +41,7 @@ from holdfast.jsonrpc import (
     salvaged,
 )
 from holdfast.peer.dropped_line import dropped_line, log_dropped_line
-from holdfast.peer.faults import ENDED, error_for
+from holdfast.peer.faults import CANCELLED, ENDED, error_for
 from holdfast.peer.incoming import BatchAnswer, IncomingRequest, IncomingRequests, fitting, handled, read_params
 from holdfast.peer.limits import PeerLimits
 from holdfast.peer.outgoing import CANCEL, CancelParams, OutgoingRequests
@@ -270,7 +270,7 @@ class Peer:
         for frame in self._inbox:
             message, batch = frame if type(frame) is _Entry else (frame, None)
             if type(message) is Request:
-                message = Invalid(message.id, ENDED)
+                message = Invalid(message.id, CANCELLED if self._incoming.waiting.get(message.id) else ENDED)
             if type(message) is Invalid or type(message) is Malformed:
                 self._refuse(message, batch)
 

@@ -34,7 +34,7 @@ from holdfast.tracing import note_trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from holdfast.engine import OpenSession, OpenTurn
+    from holdfast.engine import OpenAttachment, OpenSession, OpenTurn
     from holdfast.jsonrpc import Notification, Request
     from holdfast.mcp import Server
     from holdfast.model import SessionInfo, Update
@@ -162,27 +162,28 @@ class Dialect(ABC):
         session_id, setup = self._id(params.session_id), self._setup(params)
         engine = await self.connection.host.engine()
         client = self._clients.get(session_id) or self._new_client(params.session_id, setup)
-        before, client.setup = client.setup, setup
-        try:
-            session = await engine.open(session_id, client, scope=self.connection.scope)
-        except BaseException:
-            client.setup = before
-            raise
-        if session.id != params.session_id:
-            self._names[params.session_id] = session.id
         async with client.attaching:
-            await self._attach(session, client, None if since is None else SeenUpTo(since, 0))
-        assert client.attachment is not None
+            before, client.setup = client.setup, setup
+            try:
+                session = await engine.open(session_id, client, scope=self.connection.scope)
+            except BaseException:
+                client.setup = before
+                raise
+            if session.id != params.session_id:
+                self._names[params.session_id] = session.id
+            attachment = await self._attach(session, client, None if since is None else SeenUpTo(since, 0))
         if since is not None:
-            client.attachment.show_held()
+            attachment.show_held()
         elif replay:
             self._stand(client.session_id, None)
-            async for blocks in client.attachment.past(engine.store):
+            async for blocks in attachment.past(engine.store):
                 await client.replay(blocks)
             await client.replay([as_past(self._present(session))])
-            self._stand(client.session_id, client.attachment.position)
+            if client.attachment is not attachment:
+                raise SessionMoved("The session was let go while its past was shown; load it again")
+            self._stand(client.session_id, attachment.position)
         else:
-            self._stand(client.session_id, client.attachment.position)
+            self._stand(client.session_id, attachment.position)
             self._after_answer(lambda: self._announce(session, client))
         self._after_answer(lambda: self._follow(client))
         return session
@@ -200,6 +201,7 @@ class Dialect(ABC):
         telling = self.connection.positions
         assert telling is not None
         async with client.attaching:
+            await engine.settled(session.id, client)
             client.muted = True  # what it would be shown now is among what it is shown again
             telling.rewind(session_id, seen)
             try:
@@ -350,14 +352,13 @@ class Dialect(ABC):
         if client is None:
             await engine.look_up(session_id, self.connection.scope)  # raises where there is none
             raise InvalidParams(f"Session {session_id} is not open here; load or resume it first")
-        session = await engine.open(session_id, client, scope=self.connection.scope)
         async with client.attaching:
-            await engine.settled(session.id, client)
-            if (found := client.open_session) is not None:
-                return found
-            client.attachment = await session.attach(client)
-            client.attachment.follow()
-        return session
+            if (session := client.open_session) is None:
+                session = await engine.open(session_id, client, scope=self.connection.scope)
+                if client.attachment not in session.attachments:  # otherwise it was found again meanwhile
+                    client.attachment = await session.attach(client)
+                    client.attachment.follow()
+            return session
 
     async def _live(self, session_id: str) -> tuple[str, OpenSession | None]:
         """Return whether a session is open here or only saved, and the open one."""
@@ -391,21 +392,23 @@ class Dialect(ABC):
         """Send one update of a session."""
         self._clients[session.id].show_aside(update)
 
-    async def _attach(self, session: OpenSession, client: AttachedClient, seen: SeenUpTo | None = None) -> None:
-        await (await self.connection.host.engine()).settled(session.id, client)
+    async def _attach(
+        self, session: OpenSession, client: AttachedClient, seen: SeenUpTo | None = None
+    ) -> OpenAttachment:
         before, client.attachment = client.attachment, None
         try:
-            client.attachment = await session.attach(client, None if seen is None else self._turn_of(seen))
+            attachment = await session.attach(client, None if seen is None else self._turn_of(seen))
         except BaseException:
-            client.attachment = before
+            client.attachment = client.attachment or before  # it may have been found elsewhere meanwhile
             raise
-        client.seen = seen
+        client.attachment, client.seen = attachment, seen
         client.lowering = self._lowering(client.session_id, session)  # what was said before is said again
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client
         if notices := [*session.notices(client), *client.setup.notices]:
-            client.attachment.deliver([event_from(notice) for notice in notices], None)
+            attachment.deliver([event_from(notice) for notice in notices], None)
+        return attachment
 
     def _turn_of(self, seen: SeenUpTo) -> Position:
         """Return where the turn of an event begins: a surface must see a turn from there, to say what follows."""
@@ -421,13 +424,12 @@ class Dialect(ABC):
             if self._clients.get(session.id) is not client:
                 return
             try:
-                await self._attach(session, client)
+                attachment = await self._attach(session, client)
             except SessionMoved as e:  # it has left this process already
                 client.dropped(e.message)
                 return
             self._announce(session, client)
-            assert client.attachment is not None
-            async for blocks in client.attachment.past(store, known_lines):
+            async for blocks in attachment.past(store, known_lines):
                 await client.replay(blocks)
             self._follow(client)
 

@@ -83,5 +83,5 @@ class SessionOpening:
             return True
         return False
 
-    async def _lost(self, _: FollowedSession, __: str) -> None:
+    def _lost(self, _: FollowedSession, __: str) -> None:
         self._on_lost()

@@ -126,7 +126,7 @@ class Following:
             self._tell("Something that happened meanwhile is not shown; `holdfast sessions show` has all of it.")
             return await session.attach(self._watcher)
 
-    async def _on_lost(self, _: FollowedSession, who: str) -> None:
+    def _on_lost(self, _: FollowedSession, who: str) -> None:
         self._tell(f"{who} has left.")
         self._lost.set()
 

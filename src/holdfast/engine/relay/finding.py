@@ -47,19 +47,16 @@ class SessionFinder:
         self._registry = registry
         self._neighbours = neighbours
         self._followed: dict[tuple[str, SessionClient], FollowedSession] = {}
-        self._moving: dict[tuple[str, SessionClient], asyncio.Task[None]] = {}  # searches for sessions that were here
+        self._searches: dict[tuple[str, SessionClient], asyncio.Task[None]] = {}  # one for a client at a time
 
     def followed(self, session_id: str, client: SessionClient | None) -> FollowedSession | None:
         """Return the session that a client follows, if it does."""
         return None if client is None else self._followed.get((session_id, client))
 
-    async def settled(self, session_id: str, client: SessionClient | None) -> None:
-        """Wait while a session is being found again for a client."""
-        followed = self.followed(session_id, client)
-        if followed is not None and followed.finding is not None:
-            await asyncio.shield(followed.finding)
-        if client is not None and (moving := self._moving.get((session_id, client))) is not None:
-            await asyncio.shield(moving)
+    def search(self, session_id: str, client: SessionClient) -> asyncio.Task[None] | None:
+        """Return the search for a session under way for a client, if there is one."""
+        search = self._searches.get((session_id, client))
+        return None if search is None or search.done() else search
 
     async def open(self, session_id: str, scope: Scope, client: SessionClient) -> Found:
         """Claim a session, or follow it where another process has it. The caller holds its lock.
@@ -93,7 +90,7 @@ class SessionFinder:
         if followed is None:
             followed = FollowedSession(
                 session_id, scope, client,
-                neighbours=self._neighbours, on_lost=self._find_again, on_left=self._left, start=self._registry.start,
+                neighbours=self._neighbours, on_lost=self._lost, on_left=self._left, start=self._registry.start,
             )  # fmt: skip
         followed.owner = elsewhere.owner
         if not await followed.open(elsewhere.address, elsewhere.epoch):
@@ -150,31 +147,35 @@ class SessionFinder:
     def follow_on(self, session: LiveSession, reason: str) -> None:
         """Let the clients of a session that was taken over be served by its new owner (P4)."""
         scope, activity = session.scope, "idle" if session.turn is None else "running"
-        for attachment in session.attachments:
-            if not attachment.client.is_remote:
-                search = _Search(session.id, scope, attachment.client, attachment.position, activity, None)
-                session.detach(attachment)
-                key = session.id, attachment.client
-                self._moving[key] = self._registry.start(self._search(search, reason))
-                self._moving[key].add_done_callback(lambda search, key=key: self._has_moved(key, search))
+        # A client that is just being attached again has two attachments; what it was shown by the first counts.
+        attachments = {each.client: each for each in reversed(session.attachments) if not each.client.is_remote}
+        for client, attachment in attachments.items():
+            for each in [each for each in session.attachments if each.client is client]:
+                session.detach(each)
+            search = _Search(session.id, scope, client, attachment.position, activity, None)
+            self._begin(search, reason, knows=attachment.follows)
 
-    def _has_moved(self, key: tuple[str, SessionClient], search: asyncio.Task[None]) -> None:
-        if self._moving.get(key) is search:
-            del self._moving[key]
-
-    async def _find_again(self, followed: FollowedSession, who: str) -> None:
+    def _lost(self, followed: FollowedSession, who: str) -> None:
         """Find a session whose owner has left, or whose link was cut, for the client that followed it."""
+        client, reason = followed.client, f"{who} has left"
+        if self.search(followed.id, client) is not None:
+            return  # that was cut again which is just being opened, and the search notices
         attachment = next(iter(reversed(followed.attachments)), None)
         followed.attachments = ()
-        if attachment is None or (followed.id, followed.client) not in self._followed:
-            followed.interrupt_turns(f"{who} has left")
+        if attachment is None or self._followed.get((followed.id, client)) is not followed:
+            followed.interrupt_turns(reason)
             return
-        search = _Search(followed.id, followed.scope, followed.client, attachment.position, followed.activity, followed)
-        if not attachment.follows:
-            # It was still being shown what was before, so it is not known what it has: it has to load again.
-            self._not_found(search, f"{who} has left", f"{who} has left; load the session again to go on watching")
+        search = _Search(followed.id, followed.scope, client, attachment.position, followed.activity, followed)
+        self._begin(search, reason, knows=attachment.follows)
+
+    def _begin(self, search: _Search, reason: str, *, knows: bool) -> None:
+        """Begin a search; who does not know what it has, as it was still shown what was before, has to load again."""
+        if not knows:
+            self._not_found(search, reason, f"{reason}; load the session again to go on watching")
             return
-        await self._search(search, f"{who} has left")
+        key = search.session_id, search.client
+        task = self._searches[key] = self._registry.start(self._search(search, reason))
+        task.add_done_callback(lambda task: self._searches.pop(key) if self._searches.get(key) is task else None)
 
     async def _search(self, search: _Search, reason: str) -> None:
         give_up_at = asyncio.get_running_loop().time() + PATIENCE
@@ -243,7 +244,8 @@ class SessionFinder:
 
     def _not_found(self, search: _Search, reason: str, says: str) -> None:
         """Let a client watch no more; one that knows of a running turn would wait for its end for ever."""
-        self._followed.pop((search.session_id, search.client), None)
+        if (followed := self._followed.pop((search.session_id, search.client), None)) is not None:
+            followed.hang_up()  # it may be opened, and its client not attached
         if search.followed is not None:
             search.followed.interrupt_turns(reason)
         if search.activity != "idle":

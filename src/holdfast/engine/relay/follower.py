@@ -72,12 +72,12 @@ class FollowedSession:
         client: SessionClient,
         *,
         neighbours: Neighbours,
-        on_lost: Callable[[FollowedSession, str], Coroutine[Any, Any, None]],
+        on_lost: Callable[[FollowedSession, str], None],
         start: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]],
         on_left: Callable[[FollowedSession], None] | None = None,
         is_guest: bool = False,
     ) -> None:
-        """Prepare to follow. `on_lost` finds the session again when the owner has left or cannot be reached.
+        """Prepare to follow. `on_lost` is called, and told whose, when the owner has left or cannot be reached.
 
         `on_left` is called when its client watches no more.
         """
@@ -93,8 +93,6 @@ class FollowedSession:
         self.attachments: tuple[FollowedAttachment, ...] = ()
         self.turns: dict[str, FollowedTurn] = {}
         """The turns that its client has prompted and that have not ended, by the ids of their messages."""
-        self.finding: asyncio.Task[None] | None = None
-        """Finds the session again after the link was lost."""
         self.address: str = ""
         """Where the one listens to whom the last link was opened."""
         self._client_id = new_id("client")
@@ -398,8 +396,7 @@ class FollowedSession:
         """Find the session again: its owner is gone, or the link to it was cut."""
         if not self._is_over and (link is None or link is self._link):
             self.hang_up()
-            if self.finding is None or self.finding.done():  # else that was cut again which is just being opened
-                self.finding = self._start(self._on_lost(self, who))
+            self._on_lost(self, who)
 
 
 _NOTED = frozenset(
@@ -415,7 +412,7 @@ class _FollowerLink:
         self._link = link
 
     async def notified(self, method: str, params: msgspec.Raw) -> None:
-        """Take a notification of the owner. What comes late on a link that was hung up is told by the next one."""
+        """Take a notification of the owner. What happened is told again by the next link, where this is hung up."""
         session = self._session
         if not session.is_linked_by(self._link):
             return
@@ -444,6 +441,8 @@ class _FollowerLink:
     async def requested(self, method: str, params: msgspec.Raw) -> object:
         """Answer a request of the owner, which is one to the client."""
         client = self._session.client
+        if not self._session.is_linked_by(self._link):
+            raise RequestCancelled("The link is hung up")  # a question that is still open is asked by the next one
         if method == "ask":
             asked = msgspec.json.decode(params, type=Asked)
             question = asked.permission or asked.elicitation or Elicitation("form", {})

@@ -93,7 +93,8 @@ SET turn = :turn, listed = 1, state = coalesce(:state, state), messages = messag
 WHERE id = :id AND epoch = :epoch AND accepted IS NULL AND turn = :turn - 1 AND tail_bytes + :bytes <= :tail_most;
 
 -- name: add_short_turn
--- The last table has no rowids: what was inserted is the segment.
+-- The last table has no rowids: what was inserted is the segment. What the index writes as the second statement begins
+-- does not change that: FTS5 sets `last_insert_rowid` back.
 INSERT INTO segment (lines, checksum, body) VALUES (:lines, :checksum, :body);
 INSERT INTO history_segment (session, position, segment)
 SELECT n, lines - :lines, last_insert_rowid() FROM session WHERE id = :id;

@@ -56,8 +56,8 @@ _DAMAGED_LINE = msgspec.json.encode({"sessionUpdate": DAMAGED})
 class TurnLogs:
     """The logs of one store. Those that this process writes are open, each under the claim of its session.
 
-    All methods run in the thread that writes, `begin_alone` in that of the event loop too; those that open, take or
-    remove logs inside a transaction.
+    Methods run in the thread that writes, unless they say otherwise; those that open, take or remove logs inside a
+    transaction.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -113,7 +113,7 @@ class TurnLogs:
         return log.turn, log.beginning.at
 
     def unnoted(self) -> list[Claim]:
-        """Return the claims whose turns are in their logs alone."""
+        """Return the claims whose turns are in their logs alone. The event loop calls this."""
         return [claim for claim, log in list(self._unsealed.items()) if log.beginning is not None]
 
     def begin(
@@ -246,7 +246,7 @@ class TurnLogs:
         return decode_old_log(_read(self._old_path(n, turn))) + logged.lines + [_DAMAGED_LINE] * logged.is_damaged
 
     def read(self, n: int, turn: int) -> LoggedTurn:
-        """Read what the log of a session says about a turn."""
+        """Read what the log of a session says about a turn. Called from any thread."""
         return LoggedTurn([], is_damaged=False) if self._directory is None else decode_log(_read(self._path(n)), turn)
 
     def is_locked(self, n: int) -> bool:
@@ -291,11 +291,11 @@ class TurnLogs:
         self._remove_old(n, turn)
 
     def idle(self) -> list[Claim]:
-        """Return the claims whose logs are open and empty."""
+        """Return the claims whose logs are open and have nothing unsealed. The event loop calls this too."""
         return list(self._idle)
 
     def close(self) -> None:
-        """Close all logs."""
+        """Close all logs. The event loop calls this when the writing thread has ended."""
         for claim in {*self._unsealed, *self._idle, *self._running}:
             self.release(claim)
 
@@ -345,11 +345,13 @@ class TurnLogs:
                     self._remove_unused(int(number), is_unused)
 
     def _remove_unused(self, n: int, is_unused: Callable[[int], bool]) -> None:
-        mine = next((claim for claim, log in self._idle.items() if log.path == str(self._path(n))), None)
-        if mine is not None:
-            self.release(mine)
-            self.remove(n)
-        elif is_unused(n):
+        path = str(self._path(n))
+        mine = next((claim for claim, log in list(self._idle.items()) if log.path == path), None)
+        if mine is None:
+            if is_unused(n):
+                self.remove(n)
+        elif (log := self._idle.pop(mine, None)) is not None:  # else a turn has begun in it just now
+            log.close()
             self.remove(n)
 
     def _begin_in_memory(self, n: int, turn: int, opening: bytes) -> MemoryLog:
