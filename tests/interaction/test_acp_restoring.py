@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.support.acp import CWD, Client, Gates, Update, conversation, patientl
 
 from holdfast import Agent, Turn
 from holdfast.demo import agent as demo
+from holdfast.server.attached_client import AttachedClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -267,6 +269,31 @@ async def test_who_loads_a_session_again_while_it_asks_is_asked_again(version: i
         second.select("allow_once")
         await client.until(lambda: client.said() == "That was that.")
         assert one(conversation(client.updates()), "tool_call_update")["status"] == "completed"
+
+
+@pytest.mark.requirement("B6")
+@VERSIONS
+async def test_who_loads_a_session_twice_at_once_has_an_answer_to_each(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay, second = AttachedClient.replay, asyncio.Event()
+
+    async def wait_for_the_second(self: AttachedClient, blocks: Any) -> None:
+        if not second.is_set():
+            monkeypatch.setattr(AttachedClient, "replay", replay)
+            await second.wait()
+        await replay(self, blocks)
+
+    async with serving(demo) as host:
+        client = await host.client(version)
+        session = await client.new()
+        await client.prompt(session, "hello")
+        monkeypatch.setattr(AttachedClient, "replay", wait_for_the_second)
+        loads = [asyncio.ensure_future(load(client, session)) for _ in range(2)]
+        await patiently(loads[1])
+        second.set()
+        await patiently(loads[0])
+        assert await client.prompt(session, "hello again") == "end_turn"
 
 
 @pytest.mark.requirement("B19")

@@ -179,7 +179,7 @@ class Dialect(ABC):
             async for blocks in attachment.past(engine.store):
                 await client.replay(blocks)
             await client.replay([as_past(self._present(session))])
-            if client.attachment is not attachment:
+            if (attachment := client.attachment) is None:
                 raise SessionMoved("The session was let go while its past was shown; load it again")
             self._stand(client.session_id, attachment.position)
         else:
