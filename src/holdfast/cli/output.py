@@ -101,13 +101,13 @@ def padded(text: str, room: int, *, right: bool = False) -> str:
 
 
 def wrapped(text: str, room: int | None) -> list[str]:
-    """Return a line broken where character would be too long, at a space if there is one."""
+    """Return a line broken where it would be too long, at a space if there is one."""
     if room is None or cells(text) <= room:
         return [text]
     lines: list[str] = []
     line, used, space = "", 0, 0
     for character in text.replace("\t", "    "):
-        if used + _cells(character) > room:
+        while line and used + _cells(character) > room:
             at = space if 0 < space < len(line) else len(line)
             lines.append(line[:at].rstrip())
             line = line[at:].lstrip() if at == space else line[at:]

@@ -63,6 +63,9 @@ def test_lines_are_broken_at_spaces_where_there_are_any() -> None:
     assert output.wrapped("the quick brown fox", 10) == ["the quick", "brown fox"]
     assert output.wrapped("thequickbrownfox jumps", 10) == ["thequickbr", "ownfox", "jumps"]
     assert output.wrapped("日本語日本語", 5) == ["日本", "語日", "本語"]
+    assert output.wrapped("a bcd日", 5) == ["a", "bcd日"]
+    assert output.wrapped("a bcde日", 5) == ["a", "bcde", "日"], "behind the space there may be too little room still"
+    assert output.wrapped("日本", 1) == ["日", "本"], "what is wider than the room has a line of its own"
 
 
 def test_columns_are_aligned_by_what_is_seen() -> None:
