@@ -46,15 +46,20 @@ export class Notes {
     return this.updates.slice(mark).filter(([of]) => of === session).map(([, update]) => update);
   }
 
-  /** Wait until what was told of a session since then has something. */
-  until(mark, session, wanted) {
+  /** Wait until something was told of a session since then. It looks at each update once: an endless turn has many. */
+  until(mark, session, isWanted) {
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error(`waited in vain: ${wanted}`)), PATIENCE);
+      const late = setTimeout(() => reject(new Error(`waited in vain: ${isWanted}`)), PATIENCE);
+      let at = mark;
       const look = () => {
-        if (!wanted(this.since(mark, session))) return;
-        clearTimeout(late);
-        this.waiting.delete(look);
-        resolve();
+        while (at < this.updates.length) {
+          const [of, update] = this.updates[at++];
+          if (of !== session || !isWanted(update)) continue;
+          clearTimeout(late);
+          this.waiting.delete(look);
+          resolve();
+          return;
+        }
       };
       this.waiting.add(look);
       look();
@@ -62,8 +67,14 @@ export class Notes {
   }
 
   untilTold(mark, session, kind) {
-    return this.until(mark, session, (told) => told.some((it) => it.sessionUpdate === kind));
+    return this.until(mark, session, (it) => it.sessionUpdate === kind);
   }
+}
+
+/** Wait for words of the agent: tells of each update whether they were said by then. */
+function saying(words) {
+  let text = "";
+  return (it) => (text += said([it], "agent")).includes(words);
 }
 
 /** Put together what somebody has said. */
@@ -173,7 +184,7 @@ class Story {
   async cancel(peer, session) {
     const mark = this.notes.mark();
     const turn = peer.prompt(session, ENDLESS);
-    await this.notes.until(mark, session, (told) => said(told, "agent").includes(" 20 "));
+    await this.notes.until(mark, session, saying(" 20 "));
     await peer.cancel(session);
     const stop = await turn;
     this.note(ENDLESS, stop, this.notes.since(mark, session));
@@ -198,7 +209,7 @@ class Story {
     const [session] = await peer.new(this.plan.cwd);
     const mark = this.notes.mark();
     const turn = peer.prompt(session, ENDLESS).catch(() => "broken");
-    await this.notes.until(mark, session, (told) => said(told, "agent").includes(" 200 "));
+    await this.notes.until(mark, session, saying(" 200 "));
     child.kill("SIGKILL");
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
     void turn;

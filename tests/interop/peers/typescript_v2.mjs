@@ -33,7 +33,7 @@ class Version2 {
     const mark = this.notes.mark();
     const prompt = [{ type: "text", text }];
     const { messageId } = await this.agent.request(theirs.session.prompt, { sessionId, prompt });
-    await this.notes.until(mark, sessionId, (told) => told.some((it) => it.state === "idle"));
+    await this.notes.until(mark, sessionId, (it) => it.state === "idle");
     const told = this.notes.since(mark, sessionId);
     if (!told.some((it) => it.sessionUpdate === "user_message" && it.messageId === messageId))
       throw new Error("the prompt was not shown");
