@@ -157,5 +157,5 @@ def test_all_that_was_said_is_on_the_screen(text: str) -> None:
     painter, view = Painter(40, "mono"), LiveView()
     blocks = [*view.feed(text_event("agent_message_chunk", "m", text)), *view.finish()]
     shown = "".join(OURS.sub("", line) for block in blocks for line in painter.lines(block))
-    letters = re.compile(r"[\s_`]|\\")  # what Markdown may mean something else by
+    letters = re.compile(r"[\s_`─]|\\")  # what Markdown may mean something else by, as a rule by underscores
     assert letters.sub("", shown) == letters.sub("", text)
