@@ -396,6 +396,45 @@ async def test_a_client_that_closes_a_session_while_it_is_found_again_cancels_wh
         assert await owner.prompt(session, "next") == "end_turn"
 
 
+@pytest.mark.requirement("F4", "A11")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("method", ["attach", "option"])
+async def test_what_is_asked_for_just_as_the_link_is_cut_is_to_be_tried_again(
+    version: int, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requested, is_cut = OwnerLink.requested, False
+
+    async def cut_at_first(self: OwnerLink, asked: str, params: Any) -> object:
+        nonlocal is_cut
+        if asked == method and not is_cut:
+            is_cut = True
+            cut_links(near)
+            await asyncio.Event().wait()  # until the link is closed
+        return await requested(self, asked, params)
+
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", version)
+        session = await owner.new()
+        await owner.prompt(session, "one")
+        if method == "option":
+            await join(follower, session)
+        monkeypatch.setattr(OwnerLink, "requested", cut_at_first)
+
+        async def ask() -> None:
+            if method == "attach":
+                await join(follower, session)
+            else:
+                option = {"sessionId": session, "configId": "units", "value": "f"}
+                await follower.ask(
+                    "session/set_config_option", {"type": "select", **option} if version == 2 else option
+                )
+
+        with pytest.raises(Refused, match="try again"):
+            await ask()
+        await ask()
+        assert await follower.prompt(session, "two") == "end_turn"
+
+
 @pytest.mark.requirement("F4")
 async def test_no_link_is_left_to_a_client_that_has_to_load_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-LINES = 500
+LINES = 800
 
 
 def test_no_file_of_the_source_is_longer_than_one_sitting() -> None:

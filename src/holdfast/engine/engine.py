@@ -165,17 +165,16 @@ class Engine:
                     session = await registry.finder.open(session_id, scope, client)
                 if isinstance(session, LiveSession):
                     await registry.welcome(session, client)
-            if not registry.is_following or registry.finder.search(session_id, client) is None:
+            if registry.search(session_id, client) is None:
                 return session
 
     async def settled(self, session_id: str, client: SessionClient) -> None:
-        """Wait while a session whose owner is gone is found again for a client: whoever finds it attaches the client.
+        """Wait until no search for a session is under way for a client: a search attaches the client itself.
 
-        Only that one knows what the client has seen; attached by anybody else meanwhile, it would see things twice.
+        Only the search knows what the client has seen; attached by others meanwhile, the client would see things twice.
         """
-        if self._registry.is_following:
-            while (search := self._registry.finder.search(session_id, client)) is not None:
-                await asyncio.wait({search})
+        while (search := self._registry.search(session_id, client)) is not None:
+            await asyncio.wait({search})
 
     async def _check_cwd(self, session_id: str, scope: Scope, path: str) -> None:
         if session_id not in self._registry.live:

@@ -79,6 +79,10 @@ class Registry:
         """Whether a session of another process was ever found."""
         return self._finder is not None
 
+    def search(self, session_id: str, client: SessionClient) -> asyncio.Task[None] | None:
+        """Return the search under way for a session whose owner is gone, for a client, if there is one."""
+        return None if self._finder is None else self._finder.search(session_id, client)
+
     @property
     def is_stopping(self) -> bool:
         """Whether this process is about to end."""

@@ -22,9 +22,11 @@ from holdfast.errors import (
 from holdfast.model import event_from
 
 if TYPE_CHECKING:
+    from holdfast.engine.attachment import Attachment
     from holdfast.engine.neighbours import Neighbours
     from holdfast.engine.ports import OpenAttachment, SessionClient
     from holdfast.engine.registry import Registry
+    from holdfast.engine.relay.followed import FollowedAttachment
     from holdfast.model import Position, Scope, Update
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -147,30 +149,28 @@ class SessionFinder:
     def follow_on(self, session: LiveSession, reason: str) -> None:
         """Let the clients of a session that was taken over be served by its new owner (P4)."""
         scope, activity = session.scope, "idle" if session.turn is None else "running"
-        # A client that is just being attached again has two attachments; what it was shown by the first counts.
-        attachments = {each.client: each for each in reversed(session.attachments) if not each.client.is_remote}
-        for client, attachment in attachments.items():
-            for each in [each for each in session.attachments if each.client is client]:
-                session.detach(each)
-            search = _Search(session.id, scope, client, attachment.position, activity, None)
-            self._begin(search, reason, knows=attachment.follows)
+        for attachment in session.attachments:
+            if not attachment.client.is_remote:
+                session.detach(attachment)
+                # A client that is just being attached again has two; what it was shown by the first counts.
+                if self.search(session.id, attachment.client) is None:
+                    self._begin(_Search(session.id, scope, attachment, activity, None), reason)
 
     def _lost(self, followed: FollowedSession, who: str) -> None:
         """Find a session whose owner has left, or whose link was cut, for the client that followed it."""
-        client, reason = followed.client, f"{who} has left"
-        if self.search(followed.id, client) is not None:
+        reason = f"{who} has left"
+        if self.search(followed.id, followed.client) is not None:
             return  # that was cut again which is just being opened, and the search notices
         attachment = next(iter(reversed(followed.attachments)), None)
         followed.attachments = ()
-        if attachment is None or self._followed.get((followed.id, client)) is not followed:
+        if attachment is None or self._followed.get((followed.id, followed.client)) is not followed:
             followed.interrupt_turns(reason)
             return
-        search = _Search(followed.id, followed.scope, client, attachment.position, followed.activity, followed)
-        self._begin(search, reason, knows=attachment.follows)
+        self._begin(_Search(followed.id, followed.scope, attachment, followed.activity, followed), reason)
 
-    def _begin(self, search: _Search, reason: str, *, knows: bool) -> None:
-        """Begin a search; who does not know what it has, as it was still shown what was before, has to load again."""
-        if not knows:
+    def _begin(self, search: _Search, reason: str) -> None:
+        """Begin a search; of a client that was still shown its past nobody knows what it has: it has to load again."""
+        if not search.was_following:
             self._not_found(search, reason, f"{reason}; load the session again to go on watching")
             return
         key = search.session_id, search.client
@@ -256,21 +256,21 @@ class SessionFinder:
 class _Search:
     """A session that is looked for, for one client, and where the client was."""
 
-    __slots__ = ("activity", "address", "client", "followed", "scope", "session_id", "since")
+    __slots__ = ("activity", "address", "client", "followed", "scope", "session_id", "since", "was_following")
 
     def __init__(
         self,
         session_id: str,
         scope: Scope,
-        client: SessionClient,
-        since: Position,
+        attachment: Attachment | FollowedAttachment,
         activity: str,
         followed: FollowedSession | None,
     ) -> None:
         self.session_id = session_id
         self.scope = scope
-        self.client = client
-        self.since = since
+        self.client: SessionClient = attachment.client
+        self.since: Position = attachment.position
+        self.was_following: bool = attachment.follows
         self.activity = activity
         self.followed = followed
         self.address: str | None = None if followed is None else followed.address

@@ -170,6 +170,13 @@ class FollowedSession:
                 self.lost(self.owner_name, link)
             raise
 
+    async def _ask_for_client(self, method: str, params: object) -> msgspec.Raw:
+        """Ask something for the client, who is told to try again where the owner is lost: by then it is found again."""
+        try:
+            return await self._ask_soon(method, params)
+        except NeighbourLost as e:
+            raise SessionMoved(f"{self.owner_name} cannot be reached just now; try again") from e
+
     def is_linked_by(self, link: Link) -> bool:
         """Return whether that is the link to the owner, and was not hung up."""
         return self._link is link
@@ -213,7 +220,7 @@ class FollowedSession:
     async def attach(self, client: SessionClient, since: Position | None = None) -> FollowedAttachment:
         """Let the client watch; see `LiveSession.attach`."""
         self._unsealed = []
-        attached = msgspec.json.decode(await self._ask_soon("attach", Attach(since)), type=Attached)
+        attached = msgspec.json.decode(await self._ask_for_client("attach", Attach(since)), type=Attached)
         unsealed, self._unsealed = self._unsealed, []
         attachment = FollowedAttachment(self, client, attached.position if since is None else since, attached.lines)
         attachment.unsealed = unsealed
@@ -258,7 +265,7 @@ class FollowedSession:
 
     async def set_option(self, option_id: str, value: object) -> None:
         """Set an option for the user (D2)."""
-        self._options = msgspec.json.decode(await self._ask_soon("option", SetOption(option_id, value)))
+        self._options = msgspec.json.decode(await self._ask_for_client("option", SetOption(option_id, value)))
 
     async def do(self, operation: Operation) -> None:
         """Have something done with the session."""
@@ -346,7 +353,7 @@ class FollowedSession:
 
     async def cancel_part(self, part: str) -> bool:
         """Cancel one tool call or terminal; return whether there was one."""
-        return msgspec.json.decode(await self._ask_soon("part", OfPart(part)), type=bool)
+        return msgspec.json.decode(await self._ask_for_client("part", OfPart(part)), type=bool)
 
     # What comes from the owner
 
