@@ -117,13 +117,15 @@ class Odd:
             self.refuse(id_, -32602, "protocolVersion must be 1")
         elif V2:
             about = {"name": "odd", "version": "2"}
-            self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": {"fork": {}}}})
+            session: Message = {"load": {}} if "only loads" in HABITS else {"fork": {}}
+            self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": session}})
         elif "answers badly" in HABITS:
             self.write(b'{"jsonrpc": "2.0", "id": %d, "result": {"agentInfo": {"name": "\xff"}}}' % int(str(id_)))
         else:
             offered: Message = {"list": {}, "resume": {}, "fork": {}, "delete": {}, "close": {}}
             capabilities: Message = {"loadSession": True, "sessionCapabilities": offered}
-            version = asked if "echoes the version" in HABITS else 1
+            version: object = asked if "echoes the version" in HABITS else 1
+            version = {"is of version 0": 0, "has a text as its version": "0.1.0"}.get(min(HABITS, default=""), version)
             self.answer(
                 id_,
                 {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.client.connection import Connection
 from holdfast.client.incoming import Incoming
 from holdfast.client.open_session import OpenSession
-from holdfast.errors import ConnectionLost, InvalidAnswer, InvalidParams, RemoteError
+from holdfast.errors import ConnectionLost, InvalidAnswer, InvalidParams, RemoteError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -42,6 +42,11 @@ class AgentLink:
         peer.routes = self._incoming.routes()
         self.public: Connection = Connection(self)
         """What the program that uses the library has of it."""
+
+    def check_can(self, what: str) -> None:
+        """Raise `UsageError` if the agent has not advertised an ability."""
+        if not self.dialect.agent.can(what):
+            raise UsageError(f"this agent does not offer {what!r}; ask `agent.can({what!r})` first")
 
     async def request(self, method: str, params: Update) -> Update:
         """Send a request and return its result; see `Connection.request`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.client.listed_session import ListedSession, read_session_page
 from holdfast.errors import UsageError
-from holdfast.surface.description import FORK_AT
+from holdfast.surface.description import FORK_AT, MCP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -55,7 +55,8 @@ class Connection:
 
         Args:
             what: ``load``, ``resume``, ``fork``, ``list``, ``delete``, ``close``, ``logout``; what prompts may hold:
-                ``image``, ``audio``, ``resource``; ``fork_at`` where a fork may end with any message.
+                ``image``, ``audio``, ``resource``; which MCP servers it connects: ``mcp_stdio``, ``mcp_http``,
+                ``mcp_sse``; ``fork_at`` if a fork may end with any message.
 
         Returns:
             Whether it does.
@@ -112,7 +113,7 @@ class Connection:
             The session.
 
         Raises:
-            UsageError: the agent takes no further directories.
+            UsageError: the agent takes no further directories, or not this kind of MCP server.
             RemoteError: the agent refuses; with code -32000 somebody must log in first.
 
         """
@@ -307,8 +308,7 @@ class Connection:
     # Inside
 
     def _need(self, what: str) -> None:
-        if not self.can(what):
-            raise UsageError(f"this agent does not offer {what!r}; ask `agent.can({what!r})` first")
+        self._link.check_can(what)
 
     def _roots(
         self,
@@ -317,6 +317,8 @@ class Connection:
         mcp_servers: Sequence[dict[str, Any]],
         meta: Mapping[str, Any] | None,
     ) -> Update:
+        for server in mcp_servers:
+            self._need(MCP + str(server.get("type") or "stdio"))
         roots: Update = {"cwd": _absolute(cwd or Path.cwd()), "mcpServers": list(mcp_servers)}
         if additional:
             self._need("additionalDirectories")

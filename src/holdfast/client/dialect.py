@@ -34,6 +34,7 @@ class RemoteAgent(Protocol):
     release: str
     capabilities: dict[str, Any]
     auth_methods: tuple[dict[str, Any], ...]
+    mcp_kinds: frozenset[str]
 
     def can(self, what: str) -> bool: ...
     def login(self, method_id: str) -> tuple[str, Update]: ...

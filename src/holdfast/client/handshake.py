@@ -76,8 +76,8 @@ async def _initialize(peer: Peer, services: Services, client: ClientInfo, versio
 
 def answered_version(answer: Update) -> int:
     """Return the version an answer is in: agents exist that say 2 and mean 1."""
-    version = answer.get("protocolVersion")
-    if isinstance(version, int) and version > 2:
-        raise InvalidAnswer(f"The agent speaks protocol version {version}, which this library does not know")
+    version = answer.get("protocolVersion", 1)
+    if not isinstance(version, int) or version not in (1, 2):  # before version 1 they were texts
+        raise InvalidAnswer(f"The agent speaks protocol version {str(version)[:20]}; Holdfast speaks 1 and 2")
     looks_like_1 = "agentCapabilities" in answer or "agentInfo" in answer
     return 2 if version == 2 and not looks_like_1 and ("info" in answer or "capabilities" in answer) else 1

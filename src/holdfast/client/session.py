@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from holdfast.client.open_session import OpenSession
     from holdfast.model import Update
 
+_OPTIONAL_CONTENT = frozenset({"image", "audio", "resource"})
+"""The types of content blocks that an agent must advertise; every agent takes text and links."""
+
 
 class ClientSession:
     """A conversation with an agent."""
@@ -64,8 +67,13 @@ class ClientSession:
         Returns:
             The turn.
 
+        Raises:
+            UsageError: the agent takes no images, audio or resources, and the prompt has one.
+
         """
         blocks = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else list(prompt)
+        for kind in _OPTIONAL_CONTENT.intersection(block.get("type") for block in blocks):
+            self._opened.link.check_can(kind)
         params: Update = {"sessionId": self.id, "prompt": blocks}
         return ClientTurn(self._opened, params if meta is None else {**params, "_meta": dict(meta)})
 

@@ -143,7 +143,7 @@ class ProxyPort:
             title=agent.title,
             accepts=frozenset(kind for kind in ("image", "audio", "resource") if agent.can(kind)),
             auth_methods=tuple(_auth_method(method) for method in agent.auth_methods),
-            mcp_kinds=_mcp_kinds(agent.version, agent.capabilities),
+            mcp_kinds=agent.mcp_kinds,
             protocol=None if self.launch.command else agent.version,
             forwards=True,
             meta={**(meta if isinstance(meta, dict) else {}), BY: by},
@@ -245,13 +245,3 @@ def _auth_method(method: Update) -> AuthMethod:
     more = {name: value for name, value in method.items() if name not in known}
     name = str(method.get("name") or method_id)
     return AuthMethod(str(method_id), name, description if isinstance(description, str) else None, more=more or None)
-
-
-def _mcp_kinds(version: int, capabilities: Update) -> frozenset[str]:
-    if version == 2:
-        session: object = capabilities.get("session")
-        kinds: object = session.get("mcp") if is_object(session) else None
-        return frozenset(kinds) if is_object(kinds) else frozenset()
-    offered: object = capabilities.get("mcpCapabilities")
-    named = offered if is_object(offered) else {}
-    return frozenset({"stdio", *(kind for kind in ("http", "sse") if named.get(kind) is True)})

@@ -13,6 +13,9 @@ FORK_AT = "holdfast/upTo"
 FORK: dict[str, Any] = {"fork": {"_meta": {FORK_AT: {}}}}
 """The ability to fork, which says that a fork may end with any message."""
 
+MCP = "mcp_"
+"""What the name of an ability begins with that says which kind of MCP servers an agent connects: ``mcp_http``."""
+
 
 class Description(Protocol):
     """An agent, as it describes itself; `holdfast.engine.AgentDescription` is one."""

@@ -46,6 +46,14 @@ async def test_an_agent_that_speaks_only_1_is_not_taken_for_one_that_speaks_2() 
             pass
 
 
+@pytest.mark.requirement("A8")
+@pytest.mark.parametrize(("habit", "version"), [("is of version 0", "0"), ("has a text as its version", r"0\.1\.0")])
+async def test_an_agent_of_no_version_that_we_know_is_not_talked_to(habit: str, version: str) -> None:
+    with pytest.raises(InvalidAnswer, match=f"speaks protocol version {version}; Holdfast speaks 1 and 2"):
+        async with odd(habit):
+            pass
+
+
 async def test_an_agent_of_either_version_is_told_what_we_can_do() -> None:
     async with odd(files=True) as agent:
         (hello, *_) = await heard(await agent.new_session())
@@ -201,6 +209,50 @@ async def test_what_an_agent_does_not_offer_is_refused_with_advice() -> None:
     async with odd("v2") as agent:
         with pytest.raises(UsageError, match=r"does not offer 'delete'; ask `agent.can\('delete'\)` first"):
             await agent.delete("old")
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize(("version", "kind"), [("v1", "http"), ("v1", "sse"), ("v2", "http"), ("v2", "stdio")])
+async def test_mcp_servers_of_a_kind_that_an_agent_does_not_connect_are_refused(version: str, kind: str) -> None:
+    server = {"type": kind, "name": "clock", "url": "http://localhost/mcp"}
+    if kind == "stdio":
+        server = {"name": "clock", "command": "clock"}
+    async with odd(version) as agent:
+        assert not agent.can(f"mcp_{kind}")
+        for call in (
+            agent.new_session(mcp_servers=[server]),
+            agent.load("old0", mcp_servers=[server]),
+            agent.resume("old0", mcp_servers=[server]),
+            agent.fork("old0", mcp_servers=[server]),
+        ):
+            with pytest.raises(UsageError, match=f"does not offer 'mcp_{kind}'"):
+                await call
+        methods = {message["method"] for message in await heard(await agent.new_session())}
+    assert methods == {"initialize", "session/new", "session/prompt"}
+
+
+@pytest.mark.requirement("C1")
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("kind", ["image", "audio", "resource"])
+async def test_content_that_an_agent_does_not_take_is_refused(version: str, kind: str) -> None:
+    async with odd(version) as agent:
+        session = await agent.new_session()
+        with pytest.raises(UsageError, match=f"does not offer '{kind}'"):
+            session.prompt([{"type": "text", "text": "Look"}, {"type": kind}])
+        assert [message["method"] for message in await heard(session)][2:] == ["session/prompt"]
+
+
+@pytest.mark.requirement("B9")
+async def test_an_agent_of_the_early_draft_is_asked_for_nothing_it_does_not_advertise() -> None:
+    async with odd("v2", "only loads") as agent:
+        assert [what for what in ("load", "resume", "close", "list") if agent.can(what)] == ["load"]
+        session = await agent.load("old0")
+        for call in (lambda: agent.resume("old0"), lambda: agent.sessions().__anext__()):
+            with pytest.raises(UsageError, match="does not offer"):
+                await call()
+        await session.close()
+        methods = [message["method"] for message in await heard(await agent.new_session())]
+    assert methods == ["initialize", "session/load", "session/new", "session/prompt"]
 
 
 async def test_who_has_to_log_in_is_told_how() -> None:

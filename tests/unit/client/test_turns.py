@@ -81,7 +81,7 @@ async def test_a_prompt_that_is_refused_raises(protocol: ProtocolChoice) -> None
     async with holdfast.connect(Stage().agent, protocol=protocol) as agent:
         session = await agent.new_session()
         with pytest.raises(RemoteError) as caught:
-            await session.prompt([{"type": "image", "data": "", "mimeType": "image/png"}])
+            await session.prompt([])
         assert caught.value.code == -32602
         assert not session.running
         assert await session.ask_text("fine") == "fine: done"

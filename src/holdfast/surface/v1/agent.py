@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.surface.description import FORK_AT
+from holdfast.surface.description import FORK_AT, MCP
 
 if TYPE_CHECKING:
     from holdfast.model import Update
@@ -49,6 +49,11 @@ class RemoteAgent:
             cast("Update", method) for method in listed if isinstance(method, dict)
         )
         self._session = _object(self.capabilities, "sessionCapabilities")
+        advertised = _object(self.capabilities, "mcpCapabilities")
+        self.mcp_kinds: frozenset[str] = frozenset(
+            {"stdio", *(kind for kind in advertised if advertised[kind] is True)}
+        )
+        """The kinds of MCP servers that it connects; every agent connects those on stdio."""
 
     def can(self, what: str) -> bool:
         """Return whether the agent has advertised an ability."""
@@ -56,6 +61,8 @@ class RemoteAgent:
             return self.capabilities.get("loadSession") is True
         if what in _CONTENT:
             return _object(self.capabilities, "promptCapabilities").get(_CONTENT[what]) is True
+        if what.startswith(MCP):
+            return what.removeprefix(MCP) in self.mcp_kinds
         if what == "logout":
             return _object(self.capabilities, "auth").get("logout") not in (None, False)
         if what == "fork_at":

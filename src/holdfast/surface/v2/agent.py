@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.surface.description import FORK_AT
+from holdfast.surface.description import FORK_AT, MCP
 
 if TYPE_CHECKING:
     from holdfast.model import Update
@@ -13,7 +13,7 @@ VERSION = 2
 
 _CONTENT = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
 _BASELINE = frozenset({"list", "load", "resume", "close"})
-"""What an agent can do that has sessions at all."""
+"""The abilities of every agent that has sessions. In the early draft, an agent advertised each of them."""
 
 
 def initialize_params(name: str, version: str, *, questions: bool) -> Update:
@@ -39,11 +39,16 @@ class RemoteAgent:
             _method(cast("Update", method)) for method in listed if isinstance(method, dict)
         )
         self._session = _object(self.capabilities, "session")
+        self._is_of_early_draft = "load" in self._session  # later drafts have no `session/load` (B9)
+        self.mcp_kinds: frozenset[str] = _marked(_object(self._session, "mcp"))
+        """The kinds of MCP servers that it connects."""
 
     def can(self, what: str) -> bool:
         """Return whether the agent has advertised an ability."""
-        if what in _BASELINE:
+        if what in _BASELINE and not self._is_of_early_draft:
             return isinstance(self.capabilities.get("session"), dict)
+        if what.startswith(MCP):
+            return what.removeprefix(MCP) in self.mcp_kinds
         if what in _CONTENT:
             return _object(self._session, "prompt").get(_CONTENT[what]) is not None
         if what == "logout":
@@ -66,7 +71,7 @@ class RemoteAgent:
 
     def load(self, session_id: str, roots: Update) -> tuple[str, Update]:
         """Return the request that brings a session back with its past; the early draft had one of its own (B9)."""
-        if "load" in self._session and "resume" not in self._session:
+        if self._is_of_early_draft and not self.can("resume"):
             return "session/load", {"sessionId": session_id, **_roots(roots)}
         return "session/resume", {"sessionId": session_id, "replayFrom": {"type": "start"}, **_roots(roots)}
 
@@ -96,6 +101,11 @@ def _method(method: Update) -> Update:
         variables = [cast("Update", variable) for variable in cast("list[object]", env) if isinstance(variable, dict)]
         named["env"] = {each["name"]: each["value"] for each in variables if each.keys() >= {"name", "value"}}
     return named
+
+
+def _marked(abilities: Update) -> frozenset[str]:
+    """Return the names of the abilities that have a marker of support."""
+    return frozenset(name for name, marker in abilities.items() if name != "_meta" and marker not in (None, False))
 
 
 def _object(holder: Update, name: str) -> Update:
