@@ -67,14 +67,14 @@ def connect(
 
 def find_token(url: str, token_file: Path | None) -> str | None:
     """Return the token for a server: of the file, of the environment, or for one that is here, of this user."""
+    from holdfast.cli.server_files import read_token, server_files  # noqa: PLC0415
+
     if token_file is not None:
-        return token_file.read_text().strip()
+        return read_token(token_file)
     if named := os.environ.get("HOLDFAST_TOKEN"):
         return named
-    from holdfast.cli.server_files import server_files  # noqa: PLC0415
-
     local = server_files().local_token
-    return local.read_text().strip() if is_here(url) and local.is_file() else None
+    return read_token(local) if is_here(url) and local.is_file() else None
 
 
 def is_here(url: str) -> bool:

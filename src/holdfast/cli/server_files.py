@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import UsageError
 from holdfast.model import LOCAL
+from holdfast.secret_files import is_guessable, read_or_make
 from holdfast.store.address import default_address, directory_beside
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class LocalOrTokens:
         from holdfast.server.remote.authentication import hash_token  # noqa: PLC0415
 
         token = request.bearer
-        if token is None:
+        if token is None or is_guessable(token):
             return None
         is_local = hmac.compare_digest(hash_token(token), self._local)
         owner = self._tokens.owner(token)
@@ -81,20 +81,18 @@ class LocalOrTokens:
 
 def local_token(files: ServerFiles, tokens: TokenFile) -> LocalOrTokens:
     """Return an authenticator that knows the user of this machine, whose token is made if there is none."""
-    return LocalOrTokens(_read_or_make(files.local_token), tokens)
+    return LocalOrTokens(read_or_make(files.local_token, _new_token).decode(errors="replace").strip(), tokens)
 
 
-def _read_or_make(path: Path) -> str:
-    import secrets  # noqa: PLC0415
+def _new_token() -> bytes:
+    from holdfast.server.remote.authentication import new_token  # noqa: PLC0415
 
-    from holdfast.server.remote.authentication import PREFIX  # noqa: PLC0415
+    return f"{new_token()}\n".encode()
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    token = PREFIX + secrets.token_urlsafe(32)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(token + "\n")
+
+def read_token(path: Path) -> str:
+    """Return the token in a file; raise `UsageError` for a file that has none."""
+    token = path.read_text().strip()
+    if not token:
+        raise UsageError(f"{path} is empty: it should hold a token. Make one with `holdfast token new NAME`")
     return token

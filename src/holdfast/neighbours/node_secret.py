@@ -17,6 +17,8 @@ import re
 import time
 from typing import NamedTuple
 
+from holdfast.secret_files import LEAST, is_guessable
+
 SCHEME = "Holdfast-Node"
 """The scheme of `WWW-Authenticate` and `Authorization`."""
 
@@ -25,9 +27,6 @@ PROOF = "holdfast-node-proof"
 
 CHALLENGE_SECONDS = 30.0
 """So long a challenge can be answered."""
-
-LEAST_BYTES = 16
-"""A secret that is shorter can be guessed."""
 
 
 class Proof(NamedTuple):
@@ -44,8 +43,8 @@ class NodeSecret:
 
     def __init__(self, secret: bytes) -> None:
         """Raise `ValueError` where it could be guessed."""
-        if len(secret) < LEAST_BYTES:
-            raise ValueError(f"the secret of the nodes must have at least {LEAST_BYTES} bytes")
+        if is_guessable(secret):
+            raise ValueError(f"the secret of the nodes must have at least {LEAST} bytes")
         self._secret = secret
         self._own = os.urandom(32)
         self._used: dict[str, float] = {}

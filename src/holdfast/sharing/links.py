@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 import time
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import UsageError
+from holdfast.secret_files import is_guessable, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,14 +56,12 @@ class ShareLinks:
         now = int(time.time())
         link = ShareLink(_hash(secret), session, principal, now, now + int(seconds), redacts)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._path(link.id), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(link))
+        write_private(self._path(link.id), msgspec.json.encode(link))
         return secret, link
 
     def find(self, secret: str) -> ShareLink | None:
         """Return the link with a secret; None where it has expired, was revoked or never was."""
-        return self._read(_hash(secret))
+        return None if is_guessable(secret) else self._read(_hash(secret))
 
     def links(self, principal: str | None = None, session: str | None = None) -> list[ShareLink]:
         """Return the links that lead somewhere, newest first: all, or those of a principal or to a session."""
@@ -82,7 +80,7 @@ class ShareLinks:
         path = self._path(link_id)
         try:
             link = msgspec.json.decode(path.read_bytes(), type=ShareLink)
-        except (FileNotFoundError, msgspec.DecodeError):  # of one that is just being written, not all is there
+        except (FileNotFoundError, msgspec.DecodeError):
             return None
         if time.time() >= link.until:
             path.unlink(missing_ok=True)

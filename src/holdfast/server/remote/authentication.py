@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.errors import UsageError
 from holdfast.model import LOCAL
+from holdfast.secret_files import is_guessable, only_process, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,6 +102,8 @@ class TokenFile:
 
     def owner(self, token: str) -> str | None:
         """Return the principal of a token. Takes as long for a wrong one as for a right one (H6)."""
+        if is_guessable(token):
+            return None
         hashed = hash_token(token)
         owner: str | None = None
         for entry in self.entries():
@@ -141,22 +144,27 @@ class TokenFile:
         for directory in workspaces:
             if not os.path.isabs(directory):  # noqa: PTH117
                 raise UsageError(f"{directory!r} is no absolute path")
-        token = PREFIX + secrets.token_urlsafe(32)
+        token = new_token()
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        principals = dict(self._file().principal)
-        if workspaces:
-            principals[name] = PrincipalEntry(tuple(workspaces))
-        self._write([*self.entries(), TokenEntry(name, hash_token(token), created)], principals)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with only_process(self.path.parent):
+            principals = dict(self._file().principal)
+            if workspaces:
+                principals[name] = PrincipalEntry(tuple(workspaces))
+            self._write([*self.entries(), TokenEntry(name, hash_token(token), created)], principals)
         return token
 
     def remove(self, name: str) -> int:
         """Remove the tokens of a principal, and what is said of it; return how many tokens there were."""
-        kept = [entry for entry in self.entries() if entry.name != name]
-        removed = len(self.entries()) - len(kept)
-        if removed:
-            principals = {known: entry for known, entry in self._file().principal.items() if known != name}
-            self._write(kept, principals)
-        return removed
+        if not self.path.exists():
+            return 0
+        with only_process(self.path.parent):
+            kept = [entry for entry in self.entries() if entry.name != name]
+            removed = len(self.entries()) - len(kept)
+            if removed:
+                principals = {known: entry for known, entry in self._file().principal.items() if known != name}
+                self._write(kept, principals)
+            return removed
 
     def _write(self, entries: list[TokenEntry], principals: Mapping[str, PrincipalEntry]) -> None:
         tables = [
@@ -168,13 +176,13 @@ class TokenFile:
             for name, entry in principals.items()
         ]
         text = "# Tokens of `holdfast serve`. Only their hashes are here; see `holdfast token --help`.\n\n"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text + "\n".join(tables))
-        beside.replace(self.path)
+        write_private(self.path, (text + "\n".join(tables)).encode())
         self._read_at = None
+
+
+def new_token() -> str:
+    """Return a token that nobody has."""
+    return PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_token(token: str) -> str:

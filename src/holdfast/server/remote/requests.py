@@ -47,7 +47,7 @@ class RemoteRequest(NamedTuple):
         if scheme.lower() == "bearer" and token.strip():
             return token.strip()
         offered = (name for name in self.subprotocols if name.startswith("bearer."))
-        return next((name.removeprefix("bearer.") for name in offered), None)
+        return next((name.removeprefix("bearer.") for name in offered), None) or None  # an empty one is none
 
     def cookie(self, name: str) -> str | None:
         """Return a cookie."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+
+from holdfast.secret_files import is_guessable, read_or_make
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ class SignIn:
 
     def __init__(self, key_file: Path | None = None) -> None:
         """Use the key in a file, which is made if there is none; without a file, a key that ends with the process."""
-        self._key = secrets.token_bytes(32) if key_file is None else _key_in(key_file)
+        self._key = _new_key() if key_file is None else read_or_make(key_file, _new_key)
         self._links: dict[str, _Link] = {}
 
     def new_link(self, principal: str) -> str:
@@ -57,6 +58,8 @@ class SignIn:
 
     def use_link(self, secret: str) -> str | None:
         """Return whom a link signs in, once; None for one that was used, is too old or never was."""
+        if is_guessable(secret):
+            return None
         link = self._links.pop(hashlib.sha256(secret.encode(errors="replace")).hexdigest(), None)
         return link.principal if link is not None and time.time() < link.until else None
 
@@ -94,16 +97,5 @@ def how_to_get_a_link(request: RemoteRequest) -> str:
     return f"whoever runs the server gets a new one with `holdfast link {address}`"
 
 
-def _key_in(path: Path) -> bytes:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        key = path.read_bytes()
-        if len(key) >= 32:
-            return key
-        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
-    key = secrets.token_bytes(32)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(key)
-    return key
+def _new_key() -> bytes:
+    return secrets.token_bytes(32)
