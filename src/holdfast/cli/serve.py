@@ -249,6 +249,7 @@ async def _agent_port(
         return
     from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
     from holdfast.proxy import Launch  # noqa: PLC0415
+    from holdfast.store import store_mark  # noqa: PLC0415
 
     launch = Launch(
         command,
@@ -256,6 +257,7 @@ async def _agent_port(
         lost_context=options["on_lost_context"],
         on_stderr=show_stderr,
         hosting=hosted.hosting,
+        store_mark=store_mark(options["store"]),
     )
     async with _proxy(launch, options) as port:
         yield port

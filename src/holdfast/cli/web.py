@@ -122,8 +122,10 @@ def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
         return PageAgent(name, host, command=("holdfast", "run", entry.run))
     from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
     from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
+    from holdfast.store import store_mark  # noqa: PLC0415
 
-    port = ProxyPort(Launch(entry.command, name=name, on_stderr=show_stderr))
+    launch = Launch(entry.command, name=name, on_stderr=show_stderr, store_mark=store_mark(place))
+    port = ProxyPort(launch)
     return PageAgent(
         name, Host(port, store=place, limits=limits, name="holdfast web"), port.close, command=entry.command
     )
@@ -165,7 +167,7 @@ def add(ctx: click.Context, agent: str | None, name: str | None) -> None:
     command = command_behind(ctx, agent)
     if command is None and agent is None:
         raise click.UsageError("add which agent? Name a file, or a command behind `--`")
-    named, entry = _named(agent, command, name)
+    named, entry = _named(agent, command, name, ctx.obj)
     file = _agents_file(ctx.obj)
     changed = file.put(named, entry)
     click.echo(f"The page may start {named}{'' if changed else ' already'}. It is in {file.path}.")
@@ -199,7 +201,9 @@ def _agents_file(place: str | None) -> AgentsFile:
     return agents_file(place)
 
 
-def _named(agent: str | None, command: tuple[str, ...] | None, name: str | None) -> tuple[str, AgentEntry]:
+def _named(
+    agent: str | None, command: tuple[str, ...] | None, name: str | None, place: str | None
+) -> tuple[str, AgentEntry]:
     """Return the name and the entry of an agent that a command line names."""
     from holdfast.cli.remember import entry_of_command, entry_of_file  # noqa: PLC0415
 
@@ -208,14 +212,15 @@ def _named(agent: str | None, command: tuple[str, ...] | None, name: str | None)
 
         return load_agent(agent or "").name, entry_of_file(agent or "")
     entry = entry_of_command(command)
-    return name or asyncio.run(_name_of(entry.command)), entry
+    return name or asyncio.run(_name_of(entry.command, place)), entry
 
 
-async def _name_of(command: tuple[str, ...]) -> str:
+async def _name_of(command: tuple[str, ...], place: str | None) -> str:
     """Start an agent and return what it calls itself."""
     from holdfast.model import LOCAL  # noqa: PLC0415
     from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
+    from holdfast.store import store_mark  # noqa: PLC0415
     from holdfast.web.agents import Visitor  # noqa: PLC0415
 
-    async with ProxyPort(Launch(command)) as port:
+    async with ProxyPort(Launch(command, store_mark=store_mark(place))) as port:
         return (await port.describe(Visitor(LOCAL))).name

@@ -13,6 +13,7 @@ from holdfast.proxy.launch import Launch
 from holdfast.proxy.port import ProxyPort
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
+from holdfast.store.address import store_mark
 
 if TYPE_CHECKING:
     import argparse
@@ -45,6 +46,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
         on_frame=record and record.between("holdfast", "agent"),
         on_stderr=show_stderr,
         exit_seconds=EXIT_SECONDS,
+        store_mark=store_mark(arguments.store),
     )
     on_frame = record and record.between("holdfast", "client")
     gc.freeze()

@@ -7,6 +7,13 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+STORES = "holdfast/stores"
+"""Under this name in `_meta` of `initialize` stand the marks of the stores that an agent's sessions are kept in before
+they reach it: those of the Holdfasts that stand before it."""
+
+SAME_STORE = "holdfast/sameStore"
+"""True under this name in `_meta` of the answer if the agent is a Holdfast that keeps its sessions in one of those."""
+
 
 class AuthMethod(NamedTuple):
     """A way to log in.

@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InvalidAnswer, RemoteError
+from holdfast.model.agents import STORES
 
 if TYPE_CHECKING:
     from holdfast.model import ClientInfo, Update
     from holdfast.peer import Peer
 
 
-async def initialize(peer: Peer, client: ClientInfo, served: frozenset[str] = frozenset()) -> Update:
+async def initialize(
+    peer: Peer, client: ClientInfo, served: frozenset[str] = frozenset(), store_mark: str | None = None
+) -> Update:
     """Ask an agent for the version that the client speaks; one that refuses version 2 is asked for version 1.
 
     `served` is what a server has for the agent in the place of its clients: ``read``, ``write``, ``terminal``.
+    `store_mark` stands for the store that the agent's sessions are kept in.
     """
     params = initialize_params(client)
+    if store_mark is not None:
+        params["_meta"] = _with_mark(params.get("_meta") or {}, store_mark)
     if served:
         params["clientCapabilities"] = served_capabilities(1, served)
     try:
@@ -27,6 +33,12 @@ async def initialize(peer: Peer, client: ClientInfo, served: frozenset[str] = fr
         if client.protocol == 1:
             raise
     return await peer.request("initialize", {**params, "protocolVersion": 1}, result=dict[str, Any])
+
+
+def _with_mark(meta: Update, mark: str) -> Update:
+    """Return `_meta` with one more store: the Holdfasts before us have named theirs."""
+    before: object = meta.get(STORES)
+    return {**meta, STORES: [*(before if isinstance(before, list) else ()), mark]}
 
 
 def initialize_params(client: ClientInfo) -> Update:

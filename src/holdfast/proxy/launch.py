@@ -104,6 +104,9 @@ class Launch(NamedTuple):
     hosting: Hosting | None = None
     """Starts its processes for principals, and serves files and commands to them, where a server does."""
 
+    store_mark: str | None = None
+    """Stands for the store that its sessions are kept in: a Holdfast behind `--` must have another one."""
+
     @property
     def base_name(self) -> str:
         """The name of the program."""

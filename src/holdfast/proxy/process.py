@@ -15,7 +15,16 @@ import msgspec
 from holdfast.client.dialect import dialect_for
 from holdfast.client.handshake import answered_version
 from holdfast.client.incoming import UpdateParams
-from holdfast.errors import AgentRefused, ConnectionLost, InternalError, InvalidAnswer, RemoteError, StartTimeout
+from holdfast.errors import (
+    AgentRefused,
+    ConnectionLost,
+    InternalError,
+    InvalidAnswer,
+    InvalidRequest,
+    RemoteError,
+    StartTimeout,
+)
+from holdfast.model.agents import SAME_STORE
 from holdfast.model.events import is_object
 from holdfast.peer import Peer, PeerLimits, Routes
 from holdfast.proxy.handshake import initialize
@@ -45,6 +54,12 @@ LIMITS = PeerLimits(linger=0.05, end_grace=0.2, flush=0.1)  # with the rest, bel
 
 MAX_EARLY_BYTES = 64 << 20
 """So many bytes of updates are kept for sessions that no answer has named yet."""
+
+
+_WRAPPED_TWICE = (
+    "The command behind `--` is a Holdfast that keeps its sessions in the same store, so each would be kept twice and "
+    "wait for itself. Use that command alone, without this `holdfast`, or give one of the two another --store."
+)
 
 
 class AgentProcess:
@@ -118,7 +133,7 @@ class AgentProcess:
         waiting = asyncio.timeout(self._launch.start_seconds)
         try:
             async with waiting:
-                self.answer = await initialize(self.peer, info, served)
+                self.answer = await initialize(self.peer, info, served, self._launch.store_mark)
                 self.dialect = dialect_for(answered_version(self.answer), self.answer)
         except TimeoutError:
             transport = self.transport
@@ -126,6 +141,8 @@ class AgentProcess:
             raise AgentRefused(InternalError.code, str(late)) from None
         except (RemoteError, ConnectionLost) as e:
             raise refusal(e) from None
+        if as_object(self.answer.get("_meta")).get(SAME_STORE) is True:
+            raise AgentRefused(InvalidRequest.code, _WRAPPED_TWICE)
         self.peer.routes = self._routes()
 
     @property

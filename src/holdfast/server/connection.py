@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.errors import AuthRequired, InvalidRequest, SessionNotFound, UnsupportedVersion
 from holdfast.model import LOCAL, AgentDescription, ClientInfo, Scope
+from holdfast.model.agents import SAME_STORE, STORES
 from holdfast.peer import Peer, Routes
 from holdfast.server.access import Access
 from holdfast.server.audit import audited
@@ -199,6 +200,8 @@ class ClientConnection:
         answer = self._dialect.initialized()
         if isinstance(self.positions, InMeta):
             answer["_meta"] = {**(answer.get("_meta") or {}), PROCESS: self.host.process}
+        if self.host.is_in((params.meta or {}).get(STORES)):
+            answer["_meta"] = {**(answer.get("_meta") or {}), SAME_STORE: True}
         return answer
 
     def _negotiate(self, asked: int) -> int:

@@ -82,6 +82,14 @@ class Host:
         """The engine, if any session was needed yet."""
         return self._engine
 
+    def is_in(self, marks: object) -> bool:
+        """Return whether its store is one of those that the programs before it have named."""
+        if not isinstance(marks, list) or not marks:
+            return False
+        from holdfast.store import store_mark  # noqa: PLC0415
+
+        return store_mark(self._store) in marks
+
     async def engine(self) -> Engine:
         """Return the engine; the first to ask opens it."""
         if self._engine is None:

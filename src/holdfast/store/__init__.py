@@ -5,7 +5,7 @@ and finds them again. `open_store` opens the one an address names: that in `hold
 machine, that in `holdfast.store.postgres` for many.
 """
 
-from holdfast.store.address import default_address, file_of, is_postgres, open_store, shown_address
+from holdfast.store.address import default_address, file_of, is_postgres, open_store, shown_address, store_mark
 from holdfast.store.port import (
     Alias,
     Changes,
@@ -59,4 +59,5 @@ __all__ = [
     "is_postgres",
     "open_store",
     "shown_address",
+    "store_mark",
 ]

@@ -72,6 +72,33 @@ def directory_beside(address: str) -> Path:
     return data_directory() if file is None else file.absolute().parent
 
 
+def store_mark(address: str | None = None) -> str | None:
+    """Return a text that is the same for all addresses of one store, and tells nothing of it; None for one in memory.
+
+    Two programs that stand one behind the other recognise by it that they would keep the same sessions twice.
+    """
+    from hashlib import sha256  # noqa: PLC0415  (few processes have another behind them)
+
+    address = address or default_address()
+    if is_postgres(address):
+        place = re.sub(r"^[^/]*//([^/@]*@)?|[?].*$", "", address)
+    elif (file := file_of(address)) is None:
+        return None
+    else:
+        place = f"{_machine()}\0{os.path.realpath(file)}"
+    return sha256(place.encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def _machine() -> str:
+    """Return what tells this machine from another one that has the same paths."""
+    import socket  # noqa: PLC0415
+
+    try:
+        return f"{socket.gethostname()}\0{Path('/etc/machine-id').read_text()}"
+    except OSError:
+        return socket.gethostname()
+
+
 def shown_address(address: str) -> str:
     """Return an address as it may be shown: without a password (P10)."""
     return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1@", re.sub(r"([?&]password=)[^&]*", r"\1…", address))
