@@ -12,9 +12,10 @@ from tests.support.mcp_web import web
 
 from holdfast.errors import McpError, ServerUnavailable, ToolFailed
 from holdfast.mcp import HttpServer, SseServer
-from holdfast.mcp.streams import ReadBudget
+from holdfast.mcp.pacing import ReadBudget
 
 if TYPE_CHECKING:
+    from holdfast.mcp import Progress
     from holdfast.mcp.servers import Pairs
 
 SECRET = "hunter2-and-more"
@@ -31,7 +32,7 @@ async def test_every_request_to_a_server_has_its_headers(kind: type[HttpServer |
         async with toolbox(kind("web", server.url(path), HEADERS)) as box:
             (status,) = await box.ready()
             assert status.state == "ready", status.reason
-            assert [it.name for it in await box.tools()] == ["echo", "tell", "much"]
+            assert [it.name for it in await box.tools()] == ["echo", "tell", "much", "steps"]
             assert (await box.call("web", "echo", {"text": "hi"})).text == "hi"
         assert len(server.seen) >= 4  # the handshake in two, the list, the call
         assert {it.method for it in server.seen} >= {"GET", "POST"}
@@ -144,6 +145,25 @@ async def test_a_server_that_says_much_unasked_is_read_slowly(event: bytes) -> N
                 server.events[0].put(event)
             assert (await box.call("web", "echo", {"text": "hi"})).text == "hi"
             assert time.monotonic() - before > 0.9 * (count * ReadBudget.MESSAGE - ReadBudget.BURST) / ReadBudget.SHARE
+
+
+@pytest.mark.requirement("P7", "E4")
+@KINDS
+async def test_of_much_progress_the_newest_is_heard(kind: type[HttpServer | SseServer], path: str) -> None:
+    heard: list[float] = []
+
+    async def hear(progress: Progress) -> None:
+        heard.append(progress.done)
+
+    count = 1_000
+    with web() as server:
+        async with toolbox(kind("web", server.url(path))) as box:
+            result = await box.call("web", "steps", {"count": count}, on_progress=hear)
+            assert result.text == "done"
+            assert heard == sorted(heard)
+            assert heard[-1] == count - 1
+            assert 2 < len(heard) < count
+            assert (await box.call("web", "echo", {"text": "hi"})).text == "hi"
 
 
 @pytest.mark.requirement("E5")

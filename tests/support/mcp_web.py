@@ -2,7 +2,8 @@
 
 It notes every request with its headers. Its tool `echo` gives its argument back; `tell` fails, and blabs the secret
 that came in a header; `much` says as many bytes as it is asked for, as JSON, packed, without saying how many, or as an
-event. With `refuses` it lets nobody in, and says which secret it was that did not fit.
+event; `steps` tells as much progress as it is asked for, then answers. With `refuses` it lets nobody in, and says which
+secret it was that did not fit.
 """
 
 from __future__ import annotations
@@ -90,12 +91,17 @@ class _Request(BaseHTTPRequestHandler):
             return
         said = json.loads(body)
         answer = self._answer_to(said)
+        progress = _progress(said)
         if self.path.startswith("/messages"):
+            for note in progress:
+                self._web.events[int(self.path.rpartition("=")[2])].put(json.dumps(note).encode())
             if answer is not None:
                 self._web.events[int(self.path.rpartition("=")[2])].put(json.dumps(answer).encode())
             self._answer(202)
         elif answer is None:
             self._answer(202)
+        elif progress:
+            self._say_events([*progress, answer])
         elif (how := answer.pop("how", None)) is not None:
             self._say_much(json.dumps(answer).encode(), how)
         else:
@@ -126,7 +132,7 @@ class _Request(BaseHTTPRequestHandler):
                 about: dict[str, Any] = {"capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "0"}}
                 return _result(said, {"protocolVersion": said["params"]["protocolVersion"], **about})
             case "tools/list":
-                tools = [{"name": it, "inputSchema": {"type": "object"}} for it in ("echo", "tell", "much")]
+                tools = [{"name": it, "inputSchema": {"type": "object"}} for it in ("echo", "tell", "much", "steps")]
                 return _result(said, {"tools": tools})
             case "tools/call" if said["params"]["name"] == "echo":
                 text = str(said["params"].get("arguments", {}).get("text"))
@@ -134,11 +140,21 @@ class _Request(BaseHTTPRequestHandler):
             case "tools/call" if said["params"]["name"] == "much":
                 how, size = said["params"]["arguments"]["how"], said["params"]["arguments"]["size"]
                 return {"how": how} | _result(said, {"content": [{"type": "text", "text": "x" * size}]})
+            case "tools/call" if said["params"]["name"] == "steps":
+                return _result(said, {"content": [{"type": "text", "text": "done"}]})
             case "tools/call":
                 error = {"code": -32000, "message": f"I was told {self._secret()}"}
                 return {"jsonrpc": "2.0", "id": said["id"], "error": error}
             case _:
                 return None
+
+    def _say_events(self, messages: list[dict[str, Any]]) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for message in messages:
+            self.wfile.write(b"event: message\ndata: %b\n\n" % json.dumps(message).encode())
 
     def _say_much(self, whole: bytes, how: str) -> None:
         self.close_connection = True
@@ -169,3 +185,15 @@ class _Request(BaseHTTPRequestHandler):
 
 def _result(said: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": said["id"], "result": result}
+
+
+def _progress(said: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the notes of progress that a call of `steps` asks for."""
+    params = said.get("params", {})
+    if params.get("name") != "steps":
+        return []
+    about = {"jsonrpc": "2.0", "method": "notifications/progress"}
+    token = params["_meta"]["progressToken"]
+    return [
+        {**about, "params": {"progressToken": token, "progress": n}} for n in range(int(params["arguments"]["count"]))
+    ]

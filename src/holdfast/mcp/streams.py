@@ -11,9 +11,9 @@ import asyncio
 import logging
 import os
 from collections import deque
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import anyio
 import httpx2
@@ -21,10 +21,11 @@ import msgspec
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, jsonrpc_message_adapter
 
 from holdfast.children.environment import passed_environment
 from holdfast.errors import ConnectionLost, UsageError
+from holdfast.mcp.pacing import PROGRESS, HeldProgress, ReadBudget, Requests
 from holdfast.mcp.servers import SseServer
 from holdfast.transport import Oversized, spawn
 
@@ -66,67 +67,6 @@ class EndListener(Protocol):
         ...
 
 
-class ReadBudget:
-    """Limits how much of the event loop's time one server may take with what nobody asked it for (P7).
-
-    Everything that is read costs something, in seconds of the event loop. A server may spend `BURST` at once; after
-    that it is read so slowly that it takes `SHARE` of the time. The costs were measured, and are set too high rather
-    than too low. A response to a request of ours is free: there are no more of those than we want.
-    """
-
-    SHARE = 0.02
-    BURST = 0.05
-    SLICE = 0.0005
-    """After so much others get their turn, even within a burst."""
-
-    MESSAGE = 250e-6
-    """What the SDK needs for a message: it starts a task for each."""
-    LINE = 4e-6
-    BYTE = 3e-9
-    EVENT_BYTE = 10e-9
-    """The SDK takes server-sent events apart in Python."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._credit = self.BURST
-        self._counted_at = self._loop.time()
-        self._in_a_row = 0.0
-
-    def charge(self, cost: float) -> None:
-        """Count something that was read."""
-        now = self._loop.time()
-        self._credit = min(self.BURST, self._credit + (now - self._counted_at) * self.SHARE) - cost
-        self._counted_at = now
-        self._in_a_row += cost
-
-    async def pace(self) -> None:
-        """Wait until the server may be read on."""
-        if self._in_a_row >= self.SLICE:
-            self._in_a_row = 0.0
-            await asyncio.sleep(max(0.0, -self._credit / self.SHARE))
-
-
-class _Requests:
-    """Remembers our requests that are not answered yet: a message that answers one was asked for."""
-
-    def __init__(self) -> None:
-        self._ids: set[object] = set()
-
-    def note_sent(self, message: object) -> None:
-        """Note a request, or that one was cancelled."""
-        if isinstance(message, JSONRPCRequest):
-            self._ids.add(message.id)
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._ids.discard((message.params or {}).get("requestId"))
-
-    def is_answered_by(self, message: object) -> bool:
-        """Return whether a message answers a request, for the first time."""
-        if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id not in self._ids:
-            return False
-        self._ids.discard(message.id)
-        return True
-
-
 # A process
 
 
@@ -159,9 +99,41 @@ class _Head(msgspec.Struct):
     """What tells a message that the SDK needs from others, parsed before the SDK sees it: that is much cheaper."""
 
     method: str = ""
+    params: msgspec.Raw = msgspec.Raw()
+
+
+class _ProgressParams(msgspec.Struct):
+    token: int | str = msgspec.field(name="progressToken")
 
 
 _decode_head = msgspec.json.Decoder(_Head).decode
+_decode_progress = msgspec.json.Decoder(_ProgressParams).decode
+
+
+def _head_of(line: bytes) -> _Head:
+    if line[:1] == b"{":
+        with suppress(ValueError):
+            return _decode_head(line)
+    return _Head()
+
+
+def _progress_token(head: _Head) -> int | str | None:
+    """Return which call a message tells the progress of, or None if it is no progress."""
+    if head.method == PROGRESS:
+        with suppress(ValueError):
+            return _decode_progress(head.params).token
+    return None
+
+
+def _message_in(line: bytes) -> JSONRPCMessage | None:
+    if line[:1] == b"{":
+        with suppress(ValueError):
+            return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    return None
+
+
+def _line_cost(line: bytes) -> float:
+    return ReadBudget.LINE + len(line) * ReadBudget.BYTE
 
 
 class ProcessStreams:
@@ -180,7 +152,9 @@ class ProcessStreams:
         self._arrived = asyncio.Event()
         self._ended = False
         self._skipped = 0
-        self._requests = _Requests()
+        self._requests = Requests()
+        self._progress: HeldProgress[bytes] = HeldProgress()
+        self._ready: deque[SessionMessage] = deque()
 
     # What the transport tells
 
@@ -212,21 +186,25 @@ class ProcessStreams:
 
     async def receive(self) -> SessionMessage:
         """Return the next message. Raises `anyio.EndOfStream` after the last one."""
-        while True:
-            while not self._lines:
-                if self._ended:
-                    raise anyio.EndOfStream
-                if self._paused:
-                    self._paused = False
-                    self._transport.resume()
-                self._arrived.clear()
-                await self._arrived.wait()
-            line = self._lines.popleft()
-            self._unread -= len(line) + LINE_BYTES
-            message = self._parse(line)
+        while not self._ready:
+            if self._progress and (not self._lines or self._progress.seconds_left <= 0):
+                self._tell_progress()
+            elif self._lines:
+                self._read(self._lines.popleft())
+            else:
+                await self._wait_for_lines()
             await self._budget.pace()
-            if message is not None:
-                return message
+        return self._ready.popleft()
+
+    async def _wait_for_lines(self) -> None:
+        while not self._lines:
+            if self._ended:
+                raise anyio.EndOfStream
+            if self._paused:
+                self._paused = False
+                self._transport.resume()
+            self._arrived.clear()
+            await self._arrived.wait()
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message."""
@@ -253,27 +231,35 @@ class ProcessStreams:
     async def __aexit__(self, *_: object) -> None:
         return None
 
-    def _parse(self, line: bytes) -> SessionMessage | None:
-        """Return the message in a line, if the SDK needs it, and count what that costs."""
-        cost = ReadBudget.LINE + len(line) * ReadBudget.BYTE
-        message = None
-        if line[:1] == b"{":
-            try:
-                # We offer no logging, and some servers log a lot.
-                if _decode_head(line).method == "notifications/message":
-                    self._budget.charge(cost)
-                    return None
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError:
-                pass
+    def _read(self, line: bytes) -> None:
+        """Make the message in a line ready, if the SDK needs it now."""
+        self._unread -= len(line) + LINE_BYTES
+        head = _head_of(line)
+        if head.method == "notifications/message":  # we offer no logging, and some servers log a lot
+            self._budget.charge(_line_cost(line))
+        elif (token := _progress_token(head)) is not None:
+            self._budget.charge(_line_cost(line))
+            self._progress.hold(token, line)
+            if not self._budget.is_spent:
+                self._tell_progress()
+        else:
+            self._tell_progress()  # a result comes behind the progress of its call
+            self._parse(line)
+
+    def _tell_progress(self) -> None:
+        for line in self._progress.take():
+            self._parse(line)
+
+    def _parse(self, line: bytes) -> None:
+        """Make the message in a line ready, and charge the server for what was not asked for."""
+        message = _message_in(line)
         if message is None:
             self._note_skipped(line)
-        elif self._requests.is_answered_by(message):
-            return SessionMessage(message)
+            self._budget.charge(_line_cost(line))
         else:
-            cost += ReadBudget.MESSAGE
-        self._budget.charge(cost)
-        return None if message is None else SessionMessage(message)
+            if not self._requests.is_answered_by(message):
+                self._budget.charge(_line_cost(line) + ReadBudget.MESSAGE)
+            self._ready.append(SessionMessage(message))
 
     def _note_skipped(self, line: bytes) -> None:
         if line.strip():
@@ -290,7 +276,7 @@ async def open_http(
     server: HttpServer | SseServer, limits: McpLimits, listener: EndListener
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Connect to a server over HTTP."""
-    budget, requests = ReadBudget(), _Requests()
+    budget, requests = ReadBudget(), Requests()
     responses = _Responses(limits.message_bytes, budget)
 
     def client(
@@ -370,7 +356,7 @@ class _PacedBody(httpx2.AsyncByteStream):
 class _WrappedStream:
     """A stream of messages of the SDK."""
 
-    def __init__(self, stream: Any, requests: _Requests) -> None:
+    def __init__(self, stream: Any, requests: Requests) -> None:
         self._stream = stream
         self._requests = requests
 
@@ -400,7 +386,7 @@ class _PacedStream(_WrappedStream):
         self,
         stream: Any,
         budget: ReadBudget,
-        requests: _Requests,
+        requests: Requests,
         *,
         explain: Callable[[Any], Any] | None = None,
         ended: Callable[[], None] | None = None,
@@ -409,26 +395,85 @@ class _PacedStream(_WrappedStream):
         self._budget = budget
         self._explain = explain
         self._ended = ended
-
-    @property
-    def last_context(self) -> Any:
+        self._progress: HeldProgress[_Received] = HeldProgress()
+        self._ready: deque[_Received] = deque()
+        self._reading: asyncio.Task[_Received] | None = None
+        self.last_context: Any = None
         """The context in which the last item was sent; the SDK reads it."""
-        return self._stream.last_context
 
     async def receive(self) -> Any:
-        return await self._stream.receive()
+        """Return the next item. Raises `anyio.EndOfStream` after the last one."""
+        while not self._ready:
+            self._read(await self._next())
+            await self._budget.pace()
+        item, self.last_context = self._ready.popleft()
+        return item if self._explain is None else self._explain(item)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
         try:
-            item = await anext(self._stream)
-        except StopAsyncIteration:
+            return await self.receive()
+        except anyio.EndOfStream:
             if self._ended is not None:
                 self._ended()
-            raise
-        if not isinstance(item, SessionMessage) or not self._requests.is_answered_by(item.message):
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        self._stop_reading()
+        await super().aclose()
+
+    async def __aexit__(self, *about: object) -> bool | None:
+        self._stop_reading()
+        return await super().__aexit__(*about)
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _next(self) -> _Received | None:
+        """Return the next item, or None if progress is held and nothing newer comes."""
+        if not self._progress and self._reading is None:
+            return await self._receive()
+        # A task that stays: cancelling a receive could lose the item that it is about to return.
+        reading = self._reading = self._reading or asyncio.ensure_future(self._receive())
+        if self._progress:
+            await asyncio.wait({reading}, timeout=max(0.0, self._progress.seconds_left))
+            if not reading.done():
+                return None
+        self._reading = None
+        return await reading
+
+    async def _receive(self) -> _Received:
+        item = await self._stream.receive()
+        return _Received(item, self._stream.last_context)
+
+    def _read(self, received: _Received | None) -> None:
+        """Make an item ready, if the SDK needs it now, and charge the server for what was not asked for."""
+        if received is None:
+            self._tell_progress()
+            return
+        message = received.item.message if isinstance(received.item, SessionMessage) else None
+        if isinstance(message, JSONRPCNotification) and message.method == PROGRESS:
+            self._budget.charge(ReadBudget.EVENT_NOTE)
+            self._progress.hold(str((message.params or {}).get("progressToken")), received)
+            if not self._budget.is_spent or self._progress.seconds_left <= 0:
+                self._tell_progress()
+            return
+        self._tell_progress()  # a result comes behind the progress of its call
+        if not self._requests.is_answered_by(message):
             self._budget.charge(ReadBudget.MESSAGE)
-            await self._budget.pace()
-        return item if self._explain is None else self._explain(item)
+        self._ready.append(received)
+
+    def _tell_progress(self) -> None:
+        told = self._progress.take()
+        self._budget.charge(len(told) * ReadBudget.MESSAGE)
+        self._ready.extend(told)
+
+
+class _Received(NamedTuple):
+    """An item of a stream of the SDK, and the context in which it was sent."""
+
+    item: Any
+    context: Any

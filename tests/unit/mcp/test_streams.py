@@ -11,7 +11,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from tests.support.links import PATIENCE
 
-from holdfast.mcp.streams import UNREAD_BYTES, ProcessStreams, ReadBudget
+from holdfast.mcp.pacing import ReadBudget
+from holdfast.mcp.streams import UNREAD_BYTES, ProcessStreams
 from holdfast.transport import memory_pair
 
 if TYPE_CHECKING:
@@ -139,6 +140,62 @@ async def test_what_nobody_needs_is_skipped_at_little_cost_but_not_without_end(
         assert await method_of(streams) == f"notifications/{count}"
         assert clock.total <= most
     assert clock.total >= (many * ReadBudget.LINE - 2 * ReadBudget.BURST) / ReadBudget.SHARE
+
+
+def progress(token: str, n: int) -> bytes:
+    about = b'{"progressToken":"%b","progress":%d}' % (token.encode(), n)
+    return b'{"jsonrpc":"2.0","method":"notifications/progress","params":%b}' % about
+
+
+async def told_until(streams: ProcessStreams, answers: int) -> list[tuple[str, int]]:
+    """Receive until so many requests are answered; give tokens and numbers of progress, and ("answer", id)."""
+    told: list[tuple[str, int]] = []
+    while answers:
+        async with asyncio.timeout(PATIENCE):
+            message = (await streams.receive()).message
+        if isinstance(message, JSONRPCNotification):
+            about = message.params or {}
+            told.append((about["progressToken"], int(about["progress"])))
+        else:
+            assert isinstance(message, JSONRPCResponse)
+            told.append(("answer", int(message.id)))
+            answers -= 1
+    return told
+
+
+@pytest.mark.requirement("P7", "E4")
+async def test_much_progress_does_not_hold_the_result_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams, far, _ = linked()
+    for n in (1, 2):
+        await streams.send(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=n, method="tools/call")))
+    Clock(monkeypatch)
+    count = 1_000
+    for n in range(count):
+        far.send(progress("a", n))
+        far.send(progress("b", n))
+    for n in (1, 2):
+        far.send(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
+    told = await told_until(streams, 2)
+    assert told[:4] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    assert told[-4:] == [("a", count - 1), ("b", count - 1), ("answer", 1), ("answer", 2)]
+    assert told[:-2] == sorted(told[:-2], key=lambda each: each[1])
+    assert len(told) < count
+
+
+@pytest.mark.requirement("E4")
+async def test_the_newest_progress_is_told_when_no_result_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams, far, _ = linked()
+    Clock(monkeypatch)
+    for n in range(1_000):
+        far.send(progress("a", n))
+    told = -1
+    while told != 999:
+        async with asyncio.timeout(PATIENCE):
+            message = (await streams.receive()).message
+        assert isinstance(message, JSONRPCNotification)
+        told = (message.params or {})["progress"]
+    far.send(line(1))
+    assert await method_of(streams) == "notifications/1"
 
 
 @pytest.mark.requirement("P7", "E4")
