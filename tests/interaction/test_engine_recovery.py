@@ -255,8 +255,10 @@ async def test_a_turn_that_we_cannot_seal_is_not_lost_and_the_watchers_are_told(
         session = await engine.restore(session.id, CWD)
         stored = await history(engine, session)
         assert texts(stored, "user_message") == ["hello"]
+        kinds = [it["sessionUpdate"] for it in stored]
+        assert kinds == ["user_message", "agent_message", "_holdfast/damaged", "_holdfast/turn_end"]
         assert stored[-1] == INTERRUPTED
-        assert "left out" in caplog.text
+        assert "makes no sense" in caplog.text
 
 
 async def test_a_session_whose_recovery_fails_is_refused_and_not_held(place: Path, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.acp import serving
 from tests.support.commands import HERE, TOOLS, a_store, live_at, sessions
 from tests.support.engines import engine_process
 from tests.support.sessions import ScriptedAgent, begin, engine_at, run
 
+from holdfast import Agent, Turn
 from holdfast.cli.sessions.export_import import FORMATS
 from holdfast.format import Line
 from holdfast.model import SessionInfo, SessionState, new_session_id
@@ -314,6 +316,46 @@ async def test_a_file_gives_no_rights_and_it_is_said_what_was_reset(place: Path,
         session = await engine.restore(listed["sessionId"], str(tmp_path))
         assert session.state == SessionState(title_by="user")
     assert await asyncio.to_thread(raw, listed["sessionId"]) == [message]
+
+
+@pytest.mark.requirement("P11", "P13")
+async def test_lines_of_our_logs_in_a_file_are_not_imported(place: Path, tmp_path: Path) -> None:
+    private = {"sessionUpdate": "_holdfast/private", "data": {"approved": True}}
+    message = {"sessionUpdate": "user_message", "messageId": "m", "content": [{"type": "text", "text": "hi"}]}
+    (tmp_path / "f").write_text(json.dumps(document(history=[private, message])))
+    done = await asyncio.to_thread(sessions, "import", str(tmp_path / "f"), "--json")
+    (got,) = done.json["sessions"]
+    assert await asyncio.to_thread(raw, got["sessionId"]) == [message]
+
+
+@pytest.mark.requirement("P11")
+@pytest.mark.parametrize("plan", [{"type": "items", "entries": 5}, {"type": "items", "entries": [5]}, {"type": 5}])
+def test_a_file_with_a_plan_that_makes_no_sense_is_refused(place: Path, tmp_path: Path, plan: dict[str, Any]) -> None:
+    update = {"sessionUpdate": "plan_update", "plan": {"planId": "plan", **plan}}
+    (tmp_path / "f").write_text(json.dumps(document(history=[update])))
+    done = sessions("import", str(tmp_path / "f"))
+    assert done.status == 1 and "update 1 of its history: plan_update" in done.err
+    assert sessions("list", "--json").json["sessions"] == []
+
+
+async def silent(turn: Turn) -> None:
+    """Answer nothing."""
+
+
+@pytest.mark.requirement("P11")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_session_with_a_plan_that_makes_no_sense_can_be_loaded(place: Path, version: int) -> None:
+    session = await stored_lines(
+        place,
+        b'\x04{"sessionUpdate":"plan_update","plan":{"planId":"plan","type":"items","entries":5}}',
+        b'\x04{"sessionUpdate":"agent_message","messageId":"last","content":[{"type":"text","text":"still here"}]}',
+    )
+    agent = Agent("any")
+    agent.prompt(silent)
+    async with serving(agent, place) as host:
+        client = await host.client(version)
+        await client.load(session, HERE)
+        assert "still here" in client.said()
 
 
 async def test_a_turn_that_broke_is_written_and_comes_back(place: Path, tmp_path: Path) -> None:

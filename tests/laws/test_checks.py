@@ -15,6 +15,7 @@ from holdfast.engine.journal import closing_events, recovered, sealed_lines
 from holdfast.errors import UsageError
 from holdfast.format import event_in, fold, lines_of
 from holdfast.model import RULES, History, SessionInfo, SessionState, check_update, checked_event, event_from
+from holdfast.model.kinds import LOG_ONLY
 from holdfast.store import Record, UnsealedTurn
 
 if TYPE_CHECKING:
@@ -95,6 +96,43 @@ def test_a_log_with_anything_in_it_can_be_recovered(said: list[Update]) -> None:
     broken = UnsealedTurn([msgspec.json.encode(update) for update in (prompt, *said)])
     seal = recovered(broken, Record(info, SessionState(), 0, 1, 0), begins_entries=True)
     assert event_in(seal.lines[-1].body).update()["reason"] == "interrupted"
+
+
+PROMPT: Update = {"sessionUpdate": "user_message", "messageId": "msg_prompt", "content": []}
+
+
+@pytest.mark.requirement("P11")
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"sessionUpdate":"_holdfast/permission","subject":5,"allow":"yes"}',
+        b'{"sessionUpdate":"_holdfast/permission"}',
+        b'{"sessionUpdate":"_holdfast/private"}',
+        b'{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"ty',
+        b"[]",
+    ],
+)
+def test_what_makes_no_sense_in_a_log_is_skipped_with_a_mark(line: bytes) -> None:
+    info = SessionInfo("s", "/", (), None, 0, 0, archived=False, messages=0)
+    said = msgspec.json.encode(
+        {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "hello"}}
+    )
+    state = SessionState()
+    broken = UnsealedTurn([msgspec.json.encode(PROMPT), line, line, said])
+    seal = recovered(broken, Record(info, state, 0, 1, 0), begins_entries=True)
+    updates = [event_in(stored.body).update() for stored in seal.lines]
+    kinds = ["user_message", "_holdfast/damaged", "agent_message", "_holdfast/turn_end"]
+    assert [update["sessionUpdate"] for update in updates] == kinds
+    assert updates[1]["lines"] == 2 and not seal.private and not state.permissions
+
+
+@pytest.mark.requirement("P13")
+@pytest.mark.parametrize("kind", sorted(LOG_ONLY))
+def test_what_only_our_logs_may_hold_is_refused_wherever_it_comes_from(kind: str) -> None:
+    update: Update = {"sessionUpdate": kind, "subject": "rocket", "allow": True, "data": {}}
+    for check in (check_update, checked_event):
+        with pytest.raises(UsageError, match=kind):
+            check(update)
 
 
 @settings(deadline=None, max_examples=400)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.updates import FEW
@@ -14,8 +15,11 @@ from holdfast.export.document import DocumentWriter
 from holdfast.export.markdown import MarkdownWriter
 from holdfast.export.page import PageWriter
 from holdfast.export.redact import Redactor
-from holdfast.format import event_in, fold, lines_of
+from holdfast.format import event_in, fold, lines_of, stored
 from holdfast.model import RULES, event_from
+from holdfast.surface.v1.client import Client
+from holdfast.surface.v1.lower import Lowering as Lowering1
+from holdfast.surface.v2.lower import Lowering as Lowering2
 from holdfast.view.entries import view_entry
 from holdfast.view.live import LiveView
 from holdfast.view.summary import summary_line
@@ -97,6 +101,39 @@ def test_any_updates_can_be_shown_and_written(updates: list[Update]) -> None:
         painter.live(live.live(), 10)
     for block in (*live.finish(), *LiveView().replay(history)):
         painter.lines(block)
+
+
+@pytest.mark.requirement("P11")
+@settings(max_examples=4 * FEW, deadline=None)
+@given(st.lists(nonsense, max_size=6))
+@example([{"sessionUpdate": "plan_update", "plan": {"planId": "p", "type": "items", "entries": 5}}])
+@example([{"sessionUpdate": "plan_update", "plan": 5}])
+@example([{"sessionUpdate": "terminal_update", "terminalId": "t", "output": {"data": 5}}])
+@example([{"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": [{"type": "terminal"}]}])
+def test_any_stored_updates_can_be_sent_to_clients_of_either_version(updates: list[Update]) -> None:
+    message = {
+        "sessionUpdate": "agent_message",
+        "messageId": "last",
+        "content": [{"type": "text", "text": "still here"}],
+    }
+    lines = [stored(update) for update in (*updates, message)]
+    for lowering in (Lowering1("s", Client({})), Lowering2("s")):
+        sent = b"".join(lowering.past(b"\n".join(lines))).splitlines()
+        said = [msgspec.json.decode(line)["params"]["update"] for line in sent]
+        assert "still here" in str(said)
+
+
+@pytest.mark.requirement("P11")
+def test_a_version_1_client_reads_where_a_part_of_the_history_makes_no_sense() -> None:
+    plan = {"sessionUpdate": "plan_update", "plan": {"planId": "p", "type": "items", "entries": 5}}
+    damaged = {"sessionUpdate": "_holdfast/damaged", "lines": 3, "reason": "The checksum is wrong"}
+    sent = b"".join(Lowering1("s", Client({})).past(b"\n".join(map(stored, (plan, damaged)))))
+    said = [msgspec.json.decode(line)["params"]["update"] for line in sent.splitlines()]
+    assert [each["content"]["text"] for each in said] == [
+        "An entry of this session cannot be read.",
+        "3 entries of this session cannot be read.",
+    ]
+    assert said[0]["messageId"] != said[1]["messageId"]
 
 
 @settings(max_examples=FEW, deadline=None)

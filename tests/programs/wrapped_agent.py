@@ -445,6 +445,11 @@ class WrappedAgent:
                 self.say(f"{done.stdout}{done.stderr}.")
             case "raw":
                 self.update_of(self.at.id, json.loads(rest))
+            case "raws":
+                for update in json.loads(rest):
+                    self.update_of(self.at.id, update)
+                self.say("waiting ")
+                return self.wait()
             case "notify":
                 method, _, params = rest.partition(" ")
                 self.send({"method": method, "params": {"sessionId": self.at.id, **json.loads(params or "{}")}})

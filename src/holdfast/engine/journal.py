@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -32,9 +33,10 @@ from holdfast.model import (
     TurnEnd,
     check_update,
     event_from,
+    is_object,
     latest,
 )
-from holdfast.model.kinds import LOG_ONLY, PRIVATE, REMEMBERED
+from holdfast.model.kinds import DAMAGED, LOG_ONLY, PRIVATE, REMEMBERED
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
@@ -459,8 +461,8 @@ def recovered(broken: UnsealedTurn | None, record: Record, *, begins_entries: bo
         return _recovered(lines, record, begins_entries=begins_entries)
     except Exception:
         # It may have been what broke the turn. One event that cannot be kept is no reason to lose the others.
-        log.exception("Something that a broken turn had said makes no sense, and is left out")
-        return _recovered([line for line in lines if _is_sound(line)], record, begins_entries=begins_entries)
+        log.exception("Something that a broken turn had said makes no sense; a mark stands in its place")
+        return _recovered(_with_marks(lines), record, begins_entries=begins_entries)
 
 
 def _recovered(lines: Sequence[bytes], record: Record, *, begins_entries: bool) -> _Seal:
@@ -471,7 +473,8 @@ def _recovered(lines: Sequence[bytes], record: Record, *, begins_entries: bool) 
     history, private = History(complete=whole, earlier=earlier), list[bytes]()
     for update, line in zip(updates, lines, strict=True):
         if update["sessionUpdate"] == REMEMBERED:
-            record.state.permissions[update["subject"]] = update["allow"]
+            given = msgspec.convert(update, _Remembered)
+            record.state.permissions[given.subject] = given.allow
         elif update["sessionUpdate"] == PRIVATE:
             private.append(msgspec.json.encode(update["data"]))
         elif update["sessionUpdate"] not in LOG_ONLY:
@@ -488,9 +491,44 @@ def _recovered(lines: Sequence[bytes], record: Record, *, begins_entries: bool) 
     return _Seal(sealed, changes, messages, private, activity=False, unshown=[*closing, *marks], last=None)
 
 
-def _is_sound(line: bytes) -> bool:
+def _with_marks(lines: Sequence[bytes]) -> list[bytes]:
+    """Return the lines of a log with a mark in place of each run of lines that make no sense (P11)."""
+    marked: list[bytes] = []
+    for reason, run in groupby(lines, key=_nonsense):
+        if reason:
+            count = sum(1 for _ in run)
+            marked.append(event_from({"sessionUpdate": DAMAGED, "lines": count, "reason": reason}).body)
+        else:
+            marked += run
+    return marked
+
+
+def _nonsense(line: bytes) -> str:
+    """Return why a line of a log makes no sense; an empty text for one that does."""
     try:
-        check_update(msgspec.json.decode(line))
-    except UsageError:
-        return False
-    return True
+        update: Any = msgspec.json.decode(line)
+        if not is_object(update):
+            return "It is no update of a session"
+        kind: object = update.get("sessionUpdate")
+        if kind == REMEMBERED:
+            msgspec.convert(update, _Remembered)
+        elif kind == PRIVATE:
+            msgspec.convert(update, _Private)
+        elif not isinstance(kind, str) or kind not in LOG_ONLY:
+            check_update(update)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as e:
+        return str(e)
+    return ""
+
+
+class _Remembered(msgspec.Struct):
+    """What the line of a permission that was given for ever must have."""
+
+    subject: str
+    allow: bool
+
+
+class _Private(msgspec.Struct):
+    """What the line of a private entry must have."""
+
+    data: Any

@@ -60,10 +60,17 @@ def missed_events(logs: Sequence[KeptLog], since: Position, until: Position) -> 
     first = max(since.turn, 1)
     if since > until or not all(turn in by_turn for turn in range(first, until.turn + 1)):
         raise PositionLost(since)
+    try:
+        return _runs([by_turn[turn] for turn in range(first, until.turn + 1)], since, until)
+    except (KeyError, TypeError, ValueError) as e:  # a line that makes no sense: what was at which position is unknown
+        raise PositionLost(since) from e
+
+
+def _runs(logs: Sequence[KeptLog], since: Position, until: Position) -> list[tuple[Position, list[Event]]]:
     runs: list[tuple[Position, list[Event]]] = []
     size = 0
-    for turn in range(first, until.turn + 1):
-        for position, event in _positions(by_turn[turn]):
+    for log in logs:
+        for position, event in _positions(log):
             if not since < position <= until:
                 continue
             size += len(event.body)

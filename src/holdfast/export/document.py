@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import InvalidParams, UsageError
 from holdfast.export import times
 from holdfast.model import History, SessionInfo, SessionState, check_update, checked_roots, event_from
-from holdfast.model.kinds import REMEMBERED
+from holdfast.model.kinds import LOG_ONLY
 from holdfast.view.safe_text import safe_json
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ def read_document(data: bytes, cwd: str) -> ReadSession:
 def _history(updates: list[dict[str, Any]]) -> History:
     history = History()
     for number, update in enumerate(updates, start=1):
-        if update.get("sessionUpdate") == REMEMBERED:
+        kind = update.get("sessionUpdate")
+        if isinstance(kind, str) and kind in LOG_ONLY:
             continue
         try:
             check_update(update)

@@ -16,7 +16,7 @@ import msgspec
 from holdfast.errors import UsageError
 from holdfast.model import shapes
 from holdfast.model.events import event_from, is_object
-from holdfast.model.kinds import RULES, Fold
+from holdfast.model.kinds import LOG_ONLY, RESERVED_PREFIX, RULES, Fold
 from holdfast.model.lifecycle import StopReason
 from holdfast.model.tool_calls import TOOL_KINDS, TOOL_STATUSES
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _MEMBERS: dict[str, type] = {"status": str, "kind": str, "title": str, "exitStatus": dict, "_meta": dict}
 """What these members must be in every kind that folds, where they are there and not null."""
+
+_LISTS: dict[str, str] = {"available_commands_update": "availableCommands", "config_option_update": "configOptions"}
+"""By kind, the member that must be a list of objects, where it is there."""
 
 _WORDS: dict[str, dict[str, AbstractSet[str]]] = {
     "tool_call_update": {"kind": TOOL_KINDS, "status": TOOL_STATUSES},
@@ -46,13 +49,19 @@ def check_update(update: Update) -> None:
     kind: Any = update.get("sessionUpdate")
     if not isinstance(kind, str):
         raise UsageError("an update must say what it is: a string as `sessionUpdate`")
+    if kind in LOG_ONLY:
+        raise UsageError(f"{kind} is reserved for Holdfast's own logs")
     rule = RULES.get(kind)
     if rule is None or rule.fold is Fold.TRANSIENT:
         return
     _check_members(kind, update)
+    if kind in _LISTS and update.get(_LISTS[kind]) is not None:
+        _check_objects(kind, _LISTS[kind], update[_LISTS[kind]])
     holder: Any = update.get("plan") if kind == "plan_update" else update
     if rule.key:
         _expect(isinstance(holder, dict), kind, "`plan` must be an object")
+        if kind == "plan_update":
+            _check_plan(holder)
         key: Any = holder.get(rule.key)
         _expect(isinstance(key, str), kind, f"`{rule.key}` must be a string")
     if kind == "terminal_output_chunk":
@@ -72,8 +81,21 @@ def _check_members(kind: str, update: Update) -> None:
         _expect(isinstance(update.get(name), wanted | None), kind, f"`{name}` must be a {wanted.__name__} or null")
 
 
+def _check_objects(kind: str, name: str, items: Any) -> None:
+    _expect(isinstance(items, list | tuple), kind, f"`{name}` must be a list")
+    _expect(all(isinstance(item, dict) for item in items), kind, f"`{name}` must be made of objects")
+
+
+def _check_plan(plan: Update) -> None:
+    _expect(isinstance(plan.get("type"), str | None), "plan_update", "`type` must be a string")
+    if plan.get("entries") is not None:
+        _check_objects("plan_update", "entries", plan["entries"])
+
+
 def _check_item(kind: str, name: str, item: Any) -> None:
     _expect(isinstance(item, dict), kind, f"`{name}` must be made of objects")
+    if item.get("type") == "terminal":
+        _expect(isinstance(item.get("terminalId"), str), kind, f"`{name}` has a terminal without `terminalId`")
     if item.get("type") == "content":
         _expect(isinstance(item.get("content"), dict), kind, f"`{name}` has a `content` that is no object")
         item = item["content"]
@@ -107,6 +129,8 @@ def checked_event(update: Update) -> Event:
     kind: Any = update.get("sessionUpdate")
     if not isinstance(kind, str):
         raise UsageError("an update must say what it is: a string as `sessionUpdate`")
+    if kind.startswith(RESERVED_PREFIX):
+        raise UsageError(f"{kind} is one of Holdfast's own kinds; choose another prefix, as in `_mine/{kind[10:]}`")
     shape = shapes.UPDATES.get(kind)
     if shape is not None:
         _check_shape(kind, update, shape)

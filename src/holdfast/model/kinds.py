@@ -91,7 +91,13 @@ LOG_ENDED = "_holdfast/ended"
 """The kind of the last line of a log that is kept after its seal: `epoch`, and what is shown once it is sealed."""
 
 LOG_ONLY = frozenset({REMEMBERED, PRIVATE, LOG_BEGUN, LOG_PASSED, LOG_ENDED})
-"""The kinds that stand only in logs: they are not part of the conversation."""
+"""The kinds that stand only in logs: they are not part of the conversation, and no agent, file or client may send one.
+
+One that came from outside would be read as ours when a log is recovered: a permission that the user never gave.
+"""
+
+RESERVED_PREFIX = "_holdfast/"
+"""Kinds with this prefix are made by Holdfast alone. Agents, wrapped or not, may not send them."""
 
 TURN_END = "_holdfast/turn_end"
 """The kind of the entry that says how a turn ended, where it did not end well: members `reason`, `error`."""

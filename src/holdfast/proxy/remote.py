@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.errors import AgentRefused, InternalError, InvalidParams
 from holdfast.model import Fold, event_from
+from holdfast.model.kinds import RESERVED_PREFIX, TURN_END
 from holdfast.proxy.compare import normal
 
 if TYPE_CHECKING:
@@ -98,7 +99,19 @@ class RemoteSession:
             self.missed(raw[:200], str(e), sure=True)
             return
         for event in events:
-            self._take(event)
+            if event.kind.startswith(RESERVED_PREFIX):
+                self._refuse_reserved(event.kind)
+            else:
+                self._take(event)
+
+    def _refuse_reserved(self, kind: str) -> None:
+        """Skip an update of a kind that is ours: stored, it would be read as something that Holdfast itself noted.
+
+        A wrapped Holdfast marks how its turns end. Our session marks that too, so nothing is missing.
+        """
+        log.warning("The agent sent an update of a kind that is reserved for Holdfast, which is skipped: %s", kind)
+        if kind != TURN_END:
+            self.missed(b"", f"{kind} is reserved for Holdfast", sure=True)
 
     def tell(self, events: Sequence[Event]) -> None:
         """Take events that were lifted from something else than an update."""

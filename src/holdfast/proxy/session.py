@@ -304,6 +304,9 @@ class ProxySession:
 
         `by_default` says that these are what a session has that was just opened: they change nothing of our record.
         """
+        if not isinstance(update.get("configOptions"), list):
+            log.warning("The agent sent a config_option_update without options, which is skipped")
+            return
         before, values_before = self.options, self.values
         self.options, self.values = options_from(update)
         self.record.options = update["configOptions"]

@@ -9,8 +9,8 @@
 - The plan becomes `plan`; version 1 has one, and knows no cancelled entries. One in Markdown becomes its only entry,
   unless the client asked for such plans.
 - Options become `config_option_update`, switches only for clients that know them, and the mode `current_mode_update`.
-- Notices and compactions are said to clients that asked for them. That a session was handed over, or its agent had
-  forgotten it, is said as a message; the latter not to a client that gets a notice of it.
+- Notices and compactions are said to clients that asked for them. That a session was handed over, that a part of it
+  cannot be read, or that its agent had forgotten it, is said as a message; the last not to a client that gets a notice.
 - What else version 1 has no words for is left out, but kinds that nobody knows pass where the agent is another's (G3).
 """
 
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.model.kinds import HAND_OVER, LOST_CONTEXT, RULES
+from holdfast.format.lines import event_in
+from holdfast.model.kinds import DAMAGED, HAND_OVER, LOG_ONLY, LOST_CONTEXT, RULES, TURN_END
 from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 from holdfast.surface.v1.options import current_mode, lower_commands, lower_options
 from holdfast.surface.v1.replay import cut, runs
@@ -39,7 +40,7 @@ log: logging.Logger = logging.getLogger(__name__)
 MESSAGES = frozenset({"user_message", "agent_message", "agent_thought"})
 CHUNKS = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thought_chunk"})
 AS_THEY_ARE = frozenset({"session_info_update", "usage_update"})
-UNSAID = frozenset({"state_update", "_holdfast/turn_end", "_holdfast/damaged"})
+UNSAID = frozenset({"state_update", TURN_END, *LOG_ONLY})
 STATUS = {"cancelled": "failed", "paused": "in_progress"}
 NOT_OF_A_CALL = frozenset({"sessionUpdate", "content", "capabilities"})
 NOT_OF_A_DIFF = frozenset({"changes", "patch"})
@@ -115,6 +116,7 @@ class Lowering:
         self._messages: dict[str, None] = {}  # those that were said
         self._quiet: set[str] = set()
         self._unsaid: set[str] = set()
+        self._unreadable = 0  # how often the client was told that a part cannot be read
 
     def quiet(self, message_id: str) -> None:
         """Do not repeat to the client what it has just said itself (C2)."""
@@ -183,10 +185,10 @@ class Lowering:
         pieces = list(runs(block))
         for other, _ in pieces:  # ahead of the calls they belong to, which are then said once and whole
             if other.startswith(_TERMINAL):
-                self._terminal(msgspec.json.decode(other))
+                said += map(_encode, self._lower(event_in(other).update()))
         for other, plain in pieces:
             if other and not other.startswith(_TERMINAL):
-                said += map(_encode, self._lower(msgspec.json.decode(other)))
+                said += map(_encode, self._lower(event_in(other).update()))
             if plain:
                 said.append(cut(plain).replace(b"\n", self._between))
         said += map(_encode, self._changed_calls(waits=False))
@@ -204,6 +206,14 @@ class Lowering:
                     self._exited.discard(terminal)
 
     def _lower(self, update: Update) -> Iterator[Update]:
+        """Yield an update in version 1's words; a note in place of one that makes no sense (P11)."""
+        try:
+            yield from self._said(update)
+        except (AttributeError, KeyError, TypeError, ValueError) as e:
+            log.warning("An update of the kind %s makes no sense and is skipped: %r", update["sessionUpdate"], e)
+            yield self._unreadable_note(1)
+
+    def _said(self, update: Update) -> Iterator[Update]:
         kind = update["sessionUpdate"]
         if kind in UNSAID:
             return
@@ -231,6 +241,8 @@ class Lowering:
                 yield {"sessionUpdate": "current_mode_update", "currentModeId": mode}
         elif kind == "available_commands_update":
             yield {**update, "availableCommands": lower_commands(update)}
+        elif kind == DAMAGED:
+            yield self._unreadable_note(update.get("lines"))
         elif kind in (HAND_OVER, LOST_CONTEXT):
             yield from self._boundary(update)
         elif self._client.wants(kind) or (self._passes_unknown and kind not in RULES):
@@ -260,7 +272,12 @@ class Lowering:
         else:
             before, after = update.get("from"), update.get("to")
             key, text = f"hand-over-{before}-{after}", f"{after} goes on here; before it was {before}."
-        yield {"sessionUpdate": "agent_message_chunk", "messageId": key, "content": {"type": "text", "text": text}}
+        yield _message_of_ours(key, text)
+
+    def _unreadable_note(self, lines: object) -> Update:
+        self._unreadable += 1
+        some = "A part" if not isinstance(lines, int) else f"{lines:,} entries" if lines > 1 else "An entry"
+        return _message_of_ours(f"damaged-{self._unreadable}", f"{some} of this session cannot be read.")
 
     # Tool calls and their terminals
 
@@ -324,6 +341,10 @@ class Lowering:
         call.said_bytes = sum(len(self._terminals.get(terminal, b"")) for terminal in call.terminals)
         call.said_in_all += call.said_bytes
         return lower_content(call.items, self._terminals, self._embedded)
+
+
+def _message_of_ours(key: str, text: str) -> Update:
+    return {"sessionUpdate": "agent_message_chunk", "messageId": key, "content": {"type": "text", "text": text}}
 
 
 def lower_content(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def lower_options(update: Update, client: Client) -> list[Update]:
     """Return the options of a `config_option_update`; switches only for a client that knows them (D3)."""
-    return [_option(option) for option in update["configOptions"] if option["type"] != "boolean" or client.switches]
+    return [_option(option) for option in _configured(update) if option.get("type") != "boolean" or client.switches]
 
 
 def _option(option: Update) -> Update:
@@ -66,7 +66,7 @@ def option_in(update: Update, category: str) -> str | None:
 
 def lower_commands(update: Update) -> list[Update]:
     """Return the commands of an `available_commands_update`."""
-    return [_command(command) for command in update["availableCommands"]]
+    return [_command(command) for command in update.get("availableCommands") or ()]
 
 
 def _command(command: Update) -> Update:
@@ -77,8 +77,12 @@ def _command(command: Update) -> Update:
 
 
 def _in_category(update: Update, category: str) -> Update | None:
-    selects = (option for option in update["configOptions"] if option["type"] == "select")
+    selects = (option for option in _configured(update) if option.get("type") == "select")
     return next((option for option in selects if option.get("category") == category), None)
+
+
+def _configured(update: Update) -> list[Update]:
+    return update.get("configOptions") or []
 
 
 def _choices(option: Update) -> list[dict[str, Any]]:
