@@ -43,6 +43,8 @@ class FieldAgent:
     """The mode in which it asks before it changes a file, where that is not the one it starts in."""
     command_v2: tuple[str, ...] = ()
     """How it starts in version 2, where that is another command."""
+    other_model: tuple[str, ...] = ()
+    """The model that its files name, and another that its user switches to."""
 
     @property
     def version(self) -> str:
@@ -92,6 +94,13 @@ class FieldAgent:
             file = home / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_filled(text, home, model).lstrip("\n"))
+
+    def switch_model(self, home: Path) -> None:
+        """Name the other model in its files, as its user does between two starts."""
+        before, after = self.other_model
+        for name in self.files:
+            file = home / name
+            file.write_text(file.read_text().replace(f'"{before}"', f'"{after}"'))
 
 
 def _filled(text: str, home: Path, model: str) -> str:

@@ -124,7 +124,7 @@ async def cancel(play: Play) -> str:
 
 
 async def option(play: Play) -> str:
-    """An option keeps its value in a new process."""
+    """An option keeps its value in a new process; wrapped, what the agent says of setting it again is not stored."""
     async with play.stage.client() as client:
         talk = await Talk.new(client)
         await talk.prompt("model:say hello")
@@ -137,6 +137,13 @@ async def option(play: Play) -> str:
     async with play.stage.client() as client:
         loaded = await Talk.load(client, talk.session)
         expect(loaded.value(name) == others[0], f"{loaded.value(name)} instead of {others[0]}")
+        seen = _of_agent(loaded.history())
+        await loaded.prompt("model:say more")
+    if play.stage.wrapped:
+        async with play.stage.client() as client:
+            history = _of_agent((await Talk.load(client, talk.session)).history())
+            repeated = {entry.text for entry in history[len(seen) :]} & {entry.text for entry in seen}
+            expect(not repeated, repeated)
     return ""
 
 
@@ -322,6 +329,27 @@ async def imported(play: Play) -> str:
     return ""
 
 
+async def model_switched(play: Play) -> str:
+    """The user configures another model between two starts: nothing is told again, and no warning is in the history."""
+    agent = play.stage.agent
+    if not agent.other_model:
+        return "no second model"
+    stage = play.stage.apart("model")
+    async with stage.client() as client:
+        talk = await Talk.new(client)
+        await talk.prompt(f"model:remember {WORD}")
+        seen = talk.history()
+    agent.switch_model(stage.home)
+    async with stage.client() as client:
+        loaded = await Talk.load(client, talk.session)
+        await play.recall(loaded)
+    async with stage.client() as client:
+        history = (await Talk.load(client, talk.session)).history()
+        more = [entry.text for entry in _of_agent(history)[len(_of_agent(seen)) :] if entry.kind == "agent"]
+        expect(len(more) == 1, more)
+    return ""
+
+
 async def bare_between(play: Play) -> str:
     """Wrapped, then alone, then wrapped: the session still opens everywhere, and what was said alone is in it."""
     async with play.stage.client() as client:
@@ -410,9 +438,10 @@ SCENES = (
     Scene("kill-both", kill_both, "both killed"),
     Scene("acpx", acpx, "acpx"),
     Scene("own-id", own_id, "own ids"),
+    Scene("model", model_switched, "model switched"),
     Scene("bare", bare_between, "alone in between"),
     Scene("import", imported, "import"),
     Scene("hand-over", hand_over, "hand-over"),
 )
-ONLY_WRAPPED = ("acpx", "goes-on", "kill-proxy", "kill-both", "own-id", "bare", "import", "hand-over")
+ONLY_WRAPPED = ("acpx", "goes-on", "kill-proxy", "kill-both", "own-id", "model", "bare", "import", "hand-over")
 """Scenes that need a proxy."""

@@ -51,6 +51,10 @@ class Stage:
         stage.env["HOLDFAST_STORE"] = str(self.store)
         return stage
 
+    def apart(self, name: str) -> Stage:
+        """Return a stage for the same agent with a home and a store of its own."""
+        return Stage(self.directory / name, self.agent, self.model, version=self.version, wrapped=self.wrapped)
+
     def alone(self) -> Stage:
         """Return a stage for the same agent, in the same home, without a proxy."""
         return Stage(self.directory, self.agent, self.model, version=self.version, wrapped=False)

@@ -290,12 +290,20 @@ class WrappedAgent:
         if "replays on resume" in HABITS or params.get("replayFrom"):
             self.replay(conversation)
         self.at = conversation
+        if "warns on resume" in HABITS:  # as Codex does when another model was configured
+            self.update("available_commands_update", availableCommands=[{"name": "resumed", "description": "New"}])
+            self.warn()
         if V2:
             self.update("state_update", state="idle")
         self.answer(id_, self.options(conversation))
+        if "warns behind resume" in HABITS:
+            self.warn()
         if "replays behind resume" in HABITS:
             time.sleep(0.02)
             self.replay(conversation)
+
+    def warn(self) -> None:
+        self.chunk("agent_message_chunk", "Warning: recorded with model old but is resuming with new.", self.new_key())
 
     def session_fork(self, id_: object, params: Message) -> None:
         parent = self.live.get(params["sessionId"]) or Conversation.open(params["sessionId"])
@@ -338,6 +346,9 @@ class WrappedAgent:
 
     def session_set_mode(self, id_: object, params: Message) -> None:
         self.live[params["sessionId"]].mode = params["modeId"]
+        if "speaks of its mode" in HABITS:  # as Gemini does
+            self.at = self.live[params["sessionId"]]
+            self.chunk("agent_message_chunk", f"[MODE_UPDATE] {params['modeId']}", self.new_key())
         self.answer(id_, {})
 
     def session_set_config_option(self, id_: object, params: Message) -> None:

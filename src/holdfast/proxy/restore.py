@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import AgentRefused, AuthRequired, InvalidParams, RequestError, SessionNotFound
 from holdfast.format import event_in
-from holdfast.model import History, new_id
+from holdfast.model import Fold, History, new_id
 from holdfast.proxy.compare import Turn, compared, split_turns
 from holdfast.proxy.process import as_object
 from holdfast.proxy.record import AgentRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
     from holdfast.engine import LiveSession, SessionClient
-    from holdfast.model import Event, Update
+    from holdfast.model import Event, OptionValue, Update
     from holdfast.proxy.process import AgentProcess
     from holdfast.proxy.remote import RemoteSession
     from holdfast.proxy.session import ProxySession
@@ -53,11 +53,19 @@ class Restored(NamedTuple):
 
 
 class Back(NamedTuple):
-    """The agent's session, live again; `replayed` is what it showed of its past, None where it showed nothing."""
+    """The agent's session, live again."""
 
     remote: RemoteSession
     answer: Update
-    replayed: list[Event] | None
+    told: list[Event]
+    """What the agent said of it meanwhile."""
+    shows_past: bool
+    """True if that shows the past of the session, False if it proves nothing of it."""
+
+    @property
+    def replayed(self) -> list[Event] | None:
+        """What the agent showed of its past, None if it showed nothing."""
+        return self.told if self.shows_past else None
 
 
 async def bring_back(session: ProxySession, client: SessionClient | None) -> Restored:
@@ -158,13 +166,17 @@ async def _resume(process: AgentProcess, agent_id: str, method: str, params: Upd
     remote = process.register(agent_id)  # agents exist that replay on a resume
     try:
         answer = as_object(await process.request(method, params))
-        if process.dialect.agent.version == 1:
-            await remote.quiet_if_replaying()
+        await remote.quiet_if_replaying()
     except BaseException:
         process.forget(remote)
         raise
-    replayed = remote.end_replay()
-    return Back(remote, answer, replayed if any(event.key for event in replayed) else None)
+    told = remote.end_replay()
+    return Back(remote, answer, told, shows_past=_has_user_messages(told))
+
+
+def _has_user_messages(told: Sequence[Event]) -> bool:
+    """Return whether a replay that was not asked for is one: a warning of the agent alone is none (Codex, G4)."""
+    return any(event.kind.startswith("user_message") for event in told)
 
 
 async def load(process: AgentProcess, agent_id: str, roots: Update) -> Back:
@@ -177,7 +189,7 @@ async def load(process: AgentProcess, agent_id: str, roots: Update) -> Back:
     except BaseException:
         process.forget(remote)
         raise
-    return Back(remote, answer, remote.end_replay())
+    return Back(remote, answer, remote.end_replay(), shows_past=True)
 
 
 async def _forked(
@@ -205,12 +217,11 @@ async def _forked(
     finally:
         if parent is not None:
             parent.take_besides(compared(turns, record, parent.end_replay()).surplus)
-    replayed = remote.end_replay()
+    told = remote.end_replay()
     record.session = remote.id
-    if any(event.key for event in replayed):
-        return Back(remote, answer, replayed)
-    process.expect_as_parent(remote, parent_id)
-    return Back(remote, answer, None)
+    if not any(event.key for event in told):
+        process.expect_as_parent(remote, parent_id)
+    return Back(remote, answer, told, shows_past=_has_user_messages(told))
 
 
 async def _check(session: ProxySession, back: Back, turns: Sequence[Turn]) -> Restored | None:
@@ -227,7 +238,7 @@ async def _check(session: ProxySession, back: Back, turns: Sequence[Turn]) -> Re
         back.remote.process.forget(back.remote)
         raise SessionNotFound(session.live.id)
     back.remote.answer = back.answer
-    await _take_over(session, back.remote, back.answer, back.replayed or ())
+    await _take_over(session, back.remote, back.answer, back.told)
     for event in found.surplus:
         session.take(event)
     if found.surplus_turn is not None:
@@ -254,35 +265,67 @@ async def _begin_anew(
     reason = "fork" if record.forked_from is not None else "lost" if record.session is not None else "handed over"
     if turns and reason == "lost" and session.port.launch.lost_context == "refuse":
         raise SessionNotFound(session.live.id)
-    remote, answer = await process.open_new(*process.dialect.agent.new(roots_for(process, client, session.live.cwd)))
+    new = process.dialect.agent.new(roots_for(process, client, session.live.cwd))
+    remote, answer = await process.open_new(*new, replays=bool(turns))
     session.record = AgentRecord(session=remote.id, options=record.options)
     remote.answer = answer
+    if turns:
+        remote.take_besides(_about_now(remote.end_replay()))
     await _take_over(session, remote, answer, ())
     await _keep(session)
     return Restored(remote, Lost(reason, turns, everything=True) if turns else None)
 
 
-async def _take_over(session: ProxySession, remote: RemoteSession, answer: Update, replayed: Sequence[Event]) -> None:
+async def _take_over(session: ProxySession, remote: RemoteSession, answer: Update, told: Sequence[Event]) -> None:
     """Take the agent's options, and set again what our record has of them (G4)."""
     wanted = dict(session.live.state.options)
-    told = [event.update() for event in replayed if event.kind == "config_option_update"]
+    updates = [event.update() for event in told if event.kind == "config_option_update"]
     try:
-        told += [event.update() for event in remote.lifting.lift_configuration(answer)]
+        updates += [event.update() for event in remote.lifting.lift_configuration(answer)]
     except InvalidParams as e:
         log.warning("The agent's options cannot be used: %s", e)
-    for update in told:
+    for update in updates:
         if update["sessionUpdate"] == "config_option_update":
             session.options_told(update, by_default=True)
         else:
             session.live.emit_update(update)
-    for event in replayed:
+    for event in told:
         if event.kind in TOLD_AGAIN:
             session.take(event)
+    differing: dict[str, OptionValue] = {}
     for option in session.options:
         value = wanted.get(option.id)
         if value is not None and value != session.values.get(option.id) and option.accepts(value):
-            try:
-                await session.set_in_agent(remote, option.id, value)
-            except RequestError as e:
-                log.warning("The agent does not take %s as %s again: %s", value, option.id, e)
-                session.live.state.options[option.id] = session.values[option.id]
+            differing[option.id] = value
+    if differing:
+        await _set_again(session, remote, differing)
+
+
+async def _set_again(session: ProxySession, remote: RemoteSession, values: Mapping[str, OptionValue]) -> None:
+    """Set options as our record has them. What the agent says of that is no part of the conversation (G4)."""
+    if remote.busy:
+        await _set_options(session, remote, values)
+        return
+    remote.begin_replay()
+    try:
+        await _set_options(session, remote, values)
+        before_answers = [event for event in remote.end_replay() if event.kind != "config_option_update"]
+        remote.begin_replay()
+        await remote.quiet_if_replaying()
+    finally:
+        behind = remote.end_replay()
+    remote.take_besides(_about_now([*before_answers, *behind]))
+
+
+async def _set_options(session: ProxySession, remote: RemoteSession, values: Mapping[str, OptionValue]) -> None:
+    for option, value in values.items():
+        try:
+            await session.set_in_agent(remote, option, value)
+        except RequestError as e:
+            log.warning("The agent does not take %s as %s again: %s", value, option, e)
+            session.live.state.options[option] = session.values[option]
+
+
+def _about_now(told: Sequence[Event]) -> list[Event]:
+    """Return what is about the state of a session, and no part of its conversation."""
+    return [event for event in told if event.rule.fold is Fold.STATE]
