@@ -166,6 +166,8 @@ class WrappedAgent:
     def initialize(self, id_: object, params: Message) -> None:
         names = ("list", "resume", "fork", "delete", "close")
         able: Message = {name: {} for name in names if f"no {name}" not in HABITS}
+        if "takes directories" in HABITS:
+            able["additionalDirectories"] = {}
         if V2:
             session: Message = {**able, "prompt": {"embeddedContext": {}}, "mcp": {"stdio": {}}}
             about = {"name": "wrapped", "version": "2"}
@@ -336,6 +338,9 @@ class WrappedAgent:
         self.answer(id_, {"sessions": [one for one in listed if params.get("cwd") in (None, one["cwd"])]})
 
     def session_close(self, id_: object, params: Message) -> None:
+        if "refuses to close" in HABITS:
+            self.refuse(id_, -32603, "not now")
+            return
         self.live.pop(params["sessionId"], None)
         self.answer(id_, {})
 

@@ -171,8 +171,12 @@ class LiveSession(SessionSettings):
     @property
     def in_use(self) -> bool:
         """Whether a client watches it, or something is going on in it."""
-        busy = self.runner is not None or bool(self.background) or not self.journal.is_idle
-        return bool(self.attachments) or busy
+        return bool(self.attachments) or self.busy
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is going on in it."""
+        return self.runner is not None or bool(self.background) or not self.journal.is_idle
 
     def touch(self) -> None:
         """Note that it is used now."""

@@ -102,18 +102,15 @@ def read_servers(wire: Sequence[dict[str, Any]], allowed: Collection[str], *, ty
     return unique(read_server(entry, n, allowed, typed=typed) for n, entry in enumerate(wire))
 
 
+def check_kinds(wire: Sequence[dict[str, Any]], allowed: Collection[str]) -> None:
+    """Raise `InvalidParams` if a server is of a kind that was not advertised; one without a type is a stdio server."""
+    for n, entry in enumerate(wire):
+        _checked_kind(entry, n, allowed, typed=False)
+
+
 def read_server(wire: dict[str, Any], at: int, allowed: Collection[str], *, typed: bool) -> Server:
     """Parse one server; `at` is its index in the request, for messages."""
-    named = wire.get("name")
-    what = f"MCP server {named[:100]!r}" if isinstance(named, str) and named else f"mcpServers[{at}]"
-    kind = wire.get("type", None if typed else "stdio")
-    if not isinstance(kind, str):
-        raise InvalidParams(f"{what} must have a type, one of: {', '.join(sorted(allowed))}")
-    if kind not in allowed:
-        raise InvalidParams(
-            f"{what}: this agent does not connect MCP servers of type {kind[:100]!r}; "
-            f"it connects: {', '.join(sorted(allowed))}"
-        )
+    kind, what = _checked_kind(wire, at, allowed, typed=typed)
     try:
         server = msgspec.convert(wire, _SHAPES[kind]).server()
     except msgspec.ValidationError as e:
@@ -125,6 +122,21 @@ def read_server(wire: dict[str, Any], at: int, allowed: Collection[str], *, type
     else:
         _check_address(server, what)
     return server
+
+
+def _checked_kind(wire: dict[str, Any], at: int, allowed: Collection[str], *, typed: bool) -> tuple[str, str]:
+    """Return the kind of a server, and what messages call it."""
+    named = wire.get("name")
+    what = f"MCP server {named[:100]!r}" if isinstance(named, str) and named else f"mcpServers[{at}]"
+    kind = wire.get("type", None if typed else "stdio")
+    known = ", ".join(sorted(allowed)) or "none"
+    if not isinstance(kind, str):
+        raise InvalidParams(f"{what} must have a type, one of: {known}")
+    if kind not in allowed:
+        raise InvalidParams(
+            f"{what}: this agent does not connect MCP servers of type {kind[:100]!r}; it connects: {known}"
+        )
+    return kind, what
 
 
 def described(server: Server) -> dict[str, Any]:

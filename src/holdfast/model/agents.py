@@ -61,6 +61,8 @@ class AgentDescription(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it answers ``providers/list``, ``providers/set`` and ``providers/disable`` (unstable)."""
     mcp_kinds: frozenset[str] = frozenset({"stdio", "http", "sse"})
     """The kinds of MCP servers it connects to."""
+    additional_directories: bool = True
+    """Whether a session may have other directories besides its working directory."""
     protocol: int | None = None
     """The protocol version in which it is to be spoken to; None where it is all one to it."""
     forwards: bool = False

@@ -144,6 +144,7 @@ class ProxyPort:
             accepts=frozenset(kind for kind in ("image", "audio", "resource") if agent.can(kind)),
             auth_methods=tuple(_auth_method(method) for method in agent.auth_methods),
             mcp_kinds=agent.mcp_kinds,
+            additional_directories=agent.can("additionalDirectories"),
             protocol=None if self.launch.command else agent.version,
             forwards=True,
             meta={**(meta if isinstance(meta, dict) else {}), BY: by},

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.errors import AgentRefused, InternalError, InvalidParams
 from holdfast.model import Fold, event_from
@@ -46,6 +46,13 @@ WAITING_BYTES = 8 << 20
 _SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"((?:[^"\\]|\\.){1,512})"')
 
 
+class Brought(NamedTuple):
+    """The directories and MCP servers that a client named when it opened a session."""
+
+    roots: tuple[str, ...]
+    servers: tuple[Any, ...]
+
+
 class RemoteSession:
     """One session in the agent's process."""
 
@@ -57,6 +64,8 @@ class RemoteSession:
         """What the agent answered when it was opened: its options."""
         self.heard: bool = False
         """Whether the agent has said or asked anything since it was prompted last."""
+        self.brought: Brought | None = None
+        """The roots and servers that the agent was given for it; None until the session of ours has noted them (F3)."""
         self.owner: ProxySession | None = None
         """The session of ours it belongs to, while that is in memory."""
         self._waiting: list[Event] = []  # said while nobody here took it

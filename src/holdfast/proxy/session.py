@@ -18,6 +18,7 @@ from holdfast.model.kinds import LOST_CONTEXT
 from holdfast.proxy.options import options_from
 from holdfast.proxy.process import as_object
 from holdfast.proxy.record import AgentRecord
+from holdfast.proxy.remote import Brought
 from holdfast.proxy.restore import bring_back
 from holdfast.proxy.seeding import NAMES_FILES, seed_blocks
 
@@ -51,6 +52,14 @@ CANCELS = {"tool_call_update": "tool_call/cancel", "terminal_update": "terminal/
 NORMAL_ENDS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal"})
 """How a turn ends whose answer the agent knows to its end."""
 
+OTHERS_APPLY: Update = {
+    "sessionUpdate": "notice",
+    "severity": "info",
+    "title": "The agent works with the directories and MCP servers of the client that opened this session first",
+    "description": "Yours apply when it is opened the next time",
+}
+"""What a client is told whose roots and servers the agent's session does not have (F3)."""
+
 
 class ProxySession:
     """One session of a wrapped agent while it is in memory."""
@@ -64,10 +73,9 @@ class ProxySession:
         """By id, the values that the agent has."""
         self.remote: RemoteSession | None = None
         """The agent's session, while its process lives."""
-        self.opener: SessionClient | None = None
-        """The client whose roots and servers the agent's session has (F3)."""
         self._lost: Lost | None = None  # what to tell the agent with the next prompt
         self._opening: asyncio.Task[None] | None = None
+        self._opening_for: SessionClient | None = None
         self._last_client: SessionClient | None = None
         self._hosted: HostedSession | None = None  # the files and commands that the server has for the agent
         if self.record.options:
@@ -91,8 +99,12 @@ class ProxySession:
             self._start_connecting(client)
 
     async def attached(self, client: SessionClient) -> None:
-        """Begin to bring the agent's session back; a client need not wait for that to see what was said."""
-        if self._is_connected:
+        """Begin to bring the agent's session back; a client need not wait for that to see what was said.
+
+        A session that nobody else has open is closed in the agent and opened again if the client names other roots or
+        servers (F3).
+        """
+        if self._is_connected and not self._should_reopen(client):
             return
         opening = self._start_connecting(client)
         if self.port.launch.lost_context == "refuse":
@@ -104,15 +116,19 @@ class ProxySession:
             self._last_client = None
 
     def notices(self, client: SessionClient) -> list[Update]:
-        """Return a notice where a client names other directories or servers than the agent's session has (F3)."""
-        opener = self.opener
-        if opener is None or opener is client or not self._is_connected:
-            return []
-        if opener.roots == client.roots and list(opener.mcp_servers) == list(client.mcp_servers):
-            return []
-        title = "The agent works with the directories and MCP servers of the client that opened this session first"
-        about = "Yours apply when it is opened the next time"
-        return [{"sessionUpdate": "notice", "severity": "info", "title": title, "description": about}]
+        """Return a notice if a client names other directories or servers than the agent's session has (F3)."""
+        if self._opening is not None and not self._opening.done():
+            opener = self._opening_for
+            applies = opener is client or self._brought_by(opener) == self._brought_by(client)
+        else:
+            applies = self.remote is None or not self.remote.alive or self.remote.brought == self._brought_by(client)
+        return [] if applies else [OTHERS_APPLY]
+
+    def _brought_by(self, client: SessionClient | None) -> Brought:
+        """Return what a client brings into the agent's session; without one, the session's directory alone."""
+        if client is None:
+            return Brought((self.live.cwd,), ())
+        return Brought(tuple(client.roots), tuple(client.mcp_servers))
 
     async def close(self) -> None:
         """Close the agent's session; one that cannot be closed stays live in the agent, and is not loaded again."""
@@ -123,18 +139,24 @@ class ProxySession:
             await asyncio.wait({self._opening}, timeout=OPENING_SECONDS)
             self._opening.cancel()
         remote, self.remote = self.remote, None
-        if remote is None or not remote.alive:
-            return
+        if remote is not None:
+            await self._close_in_agent(remote)
+
+    async def _close_in_agent(self, remote: RemoteSession) -> bool:
+        """Close the agent's session; return whether it is gone."""
+        if not remote.alive:
+            return True
         remote.belong_to(None)
         if remote.busy or not remote.process.can("close"):
-            return  # one that does not stop would not answer either
+            return False  # one that does not stop would not answer either
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await remote.process.request("session/close", {"sessionId": remote.id})
         except (RequestError, TimeoutError) as e:
             log.info("The agent did not close a session: %s", e)
-        else:
-            remote.process.forget(remote)
+            return not remote.alive
+        remote.process.forget(remote)
+        return True
 
     # The agent's session
 
@@ -144,16 +166,41 @@ class ProxySession:
 
     def _start_connecting(self, client: SessionClient | None) -> asyncio.Task[None]:
         if self._opening is None or self._opening.done():
+            self._opening_for = client
             self._opening = asyncio.get_running_loop().create_task(self._connect(client), name="bring a session back")
             self._opening.add_done_callback(_retrieve)
         return self._opening
 
+    def _should_reopen(self, client: SessionClient) -> bool:
+        """Return whether to close and reopen the agent's session, so that it has the roots and servers of a client."""
+        remote = self.remote
+        if remote is None or remote.brought == self._brought_by(client):
+            return False
+        can = remote.process.can
+        is_alone = all(attachment.client is client for attachment in self.live.attachments)
+        comes_back = can("close") and (can("load") or can("resume"))
+        return is_alone and comes_back and not remote.busy and not self.live.busy
+
     async def _connect(self, client: SessionClient | None) -> None:
+        """Open the agent's session for a client; one that is live is closed before, and stays if it cannot be."""
+        remote = self.remote
+        if remote is not None and remote.alive:
+            self.remote = None
+            if not await self._close_in_agent(remote):
+                self._take_up(remote, client)
+                return
         restored = await bring_back(self, client)
-        self.opener = client
-        self.remote = restored.remote
         self._lost = restored.lost
-        restored.remote.belong_to(self)
+        self._take_up(restored.remote, client)
+
+    def _take_up(self, remote: RemoteSession, client: SessionClient | None) -> None:
+        self.remote = remote
+        wanted = self._brought_by(client)
+        if remote.brought is None:
+            remote.brought = wanted
+        elif client is not None and remote.brought != wanted:
+            self.live.tell(client, OTHERS_APPLY)
+        remote.belong_to(self)
 
     async def _connected(self, client: SessionClient | None) -> RemoteSession:
         """Return the agent's session, brought back if its process is gone, and free for a prompt."""

@@ -469,6 +469,8 @@ class Dialect(ABC):
 
     def _setup(self, params: shapes.NewSession) -> Setup:
         cwd, additional = checked_roots(params.cwd, params.additional_directories or ())
+        if additional and not self.connection.description.additional_directories:
+            raise InvalidParams("This agent works in one directory: it takes no additionalDirectories")
         self.connection.access.check(cwd, additional)
         system_prompt = checked_system_prompt(params.system_prompt, self.connection.description.accepts)
         named, refused = self.connection.access.startable(params.mcp_servers or ())
@@ -476,14 +478,17 @@ class Dialect(ABC):
         return Setup(cwd, additional, self._servers(named), system_prompt, params.meta, notices)
 
     def _servers(self, named: Sequence[Update]) -> tuple[Server | Update, ...]:
-        """Parse the MCP servers that a client names (E1), unless the agent hands them on (G2)."""
+        """Parse the MCP servers that a client names (E1). An agent that hands them on gets them as they are (G2)."""
         if not named:
             return ()
-        if self.connection.description.forwards:
-            return tuple(named)
-        from holdfast.mcp.servers import read_servers  # noqa: PLC0415  (not everybody names any)
+        from holdfast.mcp.servers import check_kinds, read_servers  # noqa: PLC0415  (not everybody names any)
 
-        return read_servers(named, self.mcp_kinds, typed=self.mcp_typed)
+        description = self.connection.description
+        advertised = description.mcp_kinds.intersection(self.mcp_kinds)
+        if description.forwards:
+            check_kinds(named, advertised)
+            return tuple(named)
+        return read_servers(named, advertised, typed=self.mcp_typed)
 
 
 def session_info(info: SessionInfo) -> Update:

@@ -23,7 +23,9 @@ def result(agent: Description) -> Update:
         info["title"] = agent.title
     methods = [_method(*method) for method in agent.auth_methods]
     accepts, kinds = agent.accepts, MCP_KINDS & agent.mcp_kinds
-    supported = ("list", "resume", "close", "delete", "fork", "archive", "status", "title", "additionalDirectories")
+    supported = ["list", "resume", "close", "delete", "fork", "archive", "status", "title"]
+    if agent.additional_directories:
+        supported.append("additionalDirectories")
     capabilities: Update = {
         "loadSession": True,
         "promptCapabilities": {

@@ -23,18 +23,9 @@ def result(agent: Description) -> Update:
         info["title"] = agent.title
     prompt = {theirs: _marker() for ours, theirs in _PROMPT.items() if ours in agent.accepts}
     mcp = {kind: _marker() for kind in MCP_KINDS if kind in agent.mcp_kinds}
-    supported = (
-        "list",
-        "load",
-        "resume",
-        "close",
-        "delete",
-        "fork",
-        "archive",
-        "status",
-        "title",
-        "additionalDirectories",
-    )
+    supported = ["list", "load", "resume", "close", "delete", "fork", "archive", "status", "title"]
+    if agent.additional_directories:
+        supported.append("additionalDirectories")
     abilities = {ability: _marker() for ability in supported}
     session = {"prompt": prompt, "mcp": mcp, **abilities, **FORK, **_system_prompt(agent.accepts)}
     methods = [_method(*method) for method in agent.auth_methods]
