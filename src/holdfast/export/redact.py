@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from holdfast.export import secrets
+from holdfast.export.hidden import disguises_removed, without_invisible
 from holdfast.export.secrets import is_assigned_secret, is_code, is_placeholder, is_secret_name, is_variable_secret
 from holdfast.model import RULES, History, SessionState, event_from, is_object
 from holdfast.view.safe_text import ESCAPES
@@ -58,7 +59,19 @@ class Redactor:
         self.count: int = 0
 
     def text(self, text: str) -> str:
-        """Return a text without secrets. One that has any loses its colours too: they can stand inside a secret."""
+        """Return a text without secrets. One that has any loses its colours too: they can stand inside a secret.
+
+        A text that shows a secret only because of characters that nobody sees loses these as well.
+        """
+        clean = self._visible_text(text)
+        for looks in disguises_removed(clean):
+            before = self.count
+            undisguised = self._visible_text(looks)
+            if self.count > before:
+                return undisguised
+        return clean
+
+    def _visible_text(self, text: str) -> str:
         visible = _INVISIBLE.sub("", text) if "\x1b" in text or "\x9b" in text or "\0" in text else text
         before = self.count
         clean = self._json(self._until_clean(visible))
@@ -192,8 +205,12 @@ class Redactor:
         match members:
             case {"type": "image" | "audio", "data": str()}:
                 return self._renamed({k: v if k == "data" else self.value(v, name=k) for k, v in members.items()})
-            case {"name": str(named), "value": _} if is_secret_name(named):  # as environments and headers are written
-                return self._renamed({k: self.value(v, name=named if k == "value" else k) for k, v in members.items()})
+            case {"name": str(named), "value": _} if is_secret_name(
+                without_invisible(named)
+            ):  # as environments and headers are written
+                return self._renamed(
+                    {k: self.value(v, name=without_invisible(named) if k == "value" else k) for k, v in members.items()}
+                )
             case _:
                 return self._renamed({k: self.value(v, name=self._inner_name(name, k)) for k, v in members.items()})
 
@@ -210,6 +227,7 @@ class Redactor:
     @staticmethod
     def _inner_name(outer: str, name: str) -> str:
         """Return the name by which a member is judged: inside `credentials` everything is a secret."""
+        name = without_invisible(name)
         return outer if secrets.holds_secrets(outer) and name not in _NOT_SECRET else name
 
     def _string(self, text: str, name: str) -> str:

@@ -64,6 +64,7 @@ FORMS = (
     _rule("Discord webhook", "/webhooks/", r"/api/webhooks/\d+/([\w-]{20,})"),
     _rule("npm token", "npm_", rf"{_START}npm_[A-Za-z0-9]{{36}}"),
     _rule("PyPI token", "pypi-", rf"{_START}pypi-[\w-]{{50,}}"),
+    _rule("Holdfast token", "hf_", rf"{_START}hf_(?=[A-Za-z0-9]*[_-])[\w-]{{43}}(?![\w-])"),
     _rule("Hugging Face token", "hf_", rf"{_START}hf_[A-Za-z0-9]{{30,}}"),
     _rule("SendGrid key", "sg.", rf"{_START}SG\.[\w-]{{16,}}\.[\w-]{{16,}}"),
     _rule("DigitalOcean token", "_v1_", rf"{_START}do[opr]_v1_[a-f0-9]{{64}}"),
@@ -106,6 +107,7 @@ CONTEXTS = (
     _rule("cookie", "cookie", r"(?i)\b(?:set-)?cookie:\s*([^\s\"'\\=]{1,100}=[^\n\"'\\]+)"),
     _rule("bearer token", "bearer", r"(?i)\bbearer\s+([\w.~+/=-]*[\d._~+/=-][\w.~+/=-]{12,})"),
     _rule("password", "://", r"://[^\s/:@\"'<>]*:([^\s/@\"'<>]+)@(?=[\w\[.-])"),
+    _rule("link", "/share/ /link/", r"/(?:share|link)/([\w-]{43})(?![\w-])"),  # to one of our sessions, or to sign in
     _rule("signature", "sig=", r"[?&]sig=([A-Za-z0-9%+/=_-]{20,})"),
     _rule(
         "password",

@@ -263,6 +263,78 @@ def test_what_a_terminal_printed_is_looked_into_whatever_its_colours_and_encodin
     assert b64decode(Redactor().value(update)["data"]) == (printed if clean is None else clean)
 
 
+TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0a1B2c3D4e5F6g7H8"
+FIRST, SECOND = TOKEN[:14], TOKEN[14:]
+
+
+@pytest.mark.requirement("P10")
+@pytest.mark.parametrize(
+    "disguised",
+    [
+        f"{FIRST}.\b{SECOND}",
+        f"{FIRST}...\b\b\b{SECOND}",
+        "".join(f"{character}\b{character}" for character in TOKEN),
+        "".join(f"_\b{character}" for character in TOKEN),
+        f"{'.' * 14}{SECOND}\r{FIRST}",
+        f"{FIRST}.\x1b[D{SECOND}",
+        f"{FIRST}..\x1b[15G{SECOND}",
+        f"\x1b[1m{FIRST}\x1b[0m.\x1b[31m\b{SECOND}",
+        f"{FIRST}\x1b[31m{SECOND}",
+        f"{FIRST}\r{SECOND}",
+        f"{FIRST}\u200b{SECOND}",
+        f"{FIRST}\u00ad{SECOND}",
+        f"{FIRST}\u2060{SECOND}",
+        f"{FIRST}\ufeff{SECOND}",
+        f"{FIRST}\u202e{SECOND}",
+        f"{FIRST}\x85{SECOND}",
+        f"{FIRST}\x7f{SECOND}",
+        f"{FIRST}\u3164{SECOND}",
+        f"{FIRST}\U000e0041{SECOND}",
+        f"{FIRST}\ud800{SECOND}",
+        "\u0332".join(TOKEN),
+        f"pass\u200bword = {FIRST[4:]}",
+    ],
+)
+def test_a_secret_with_characters_inside_that_nobody_sees_is_found(disguised: str) -> None:
+    redactor = Redactor()
+    for text in (disguised, f"before\n{disguised}\nbehind é"):
+        clean = redactor.text(text)
+        assert "[redacted: " in clean and FIRST[4:] not in clean and SECOND not in clean
+        assert Redactor().text(clean) == clean
+    assert redactor.count == 2
+
+
+@pytest.mark.requirement("P10")
+def test_the_name_of_a_member_hides_nothing() -> None:
+    found = Redactor().value({"api\u200bKey": "hunter22", "env": [{"name": "API_\u00adTOKEN", "value": "hunter22"}]})
+    assert "hunter22" not in str(found)
+    assert SECOND not in Redactor().text(f'{{"api\\u200bKey": "{SECOND}"}}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10%\r50%\r100%\n",
+        "a\r\nb",
+        "N\bNA\bA",
+        "👩\u200d💻 é e\u0301 שלום हिन्दी",
+        "co\u00adop",
+        "\x1b[31mred\x1b[0m",
+        "ab\b",
+    ],
+)
+def test_what_is_invisible_stays_where_there_is_no_secret(text: str) -> None:
+    assert Redactor().text(text) == text
+
+
+@pytest.mark.requirement("P10")
+def test_our_own_tokens_and_links_are_taken_out() -> None:
+    secret = "Zk3-_9" + "a1B2c3D4e5F6g7H8i9J0a1B2c3D4e5F6g7H8i"
+    for text in (f"hf_{secret}", f"https://host/share/{secret}", f"POST /link/{secret} HTTP/1.1"):
+        clean = Redactor().text(text)
+        assert secret not in clean and "[redacted: " in clean
+
+
 def test_a_secret_that_came_in_two_chunks_is_found() -> None:
     history = History()
     for half in (SECRETS[4][:15], SECRETS[4][15:]):
@@ -331,6 +403,7 @@ def test_to_redact_twice_changes_nothing_more(text: str) -> None:
         "machine a ", "machine a login b ", "<password>", "<a:password x>", "mysql -", "mysql ", "redis-cli ", "_auth=",
         "A_KEY=", "&sig=", "{", "[", '{"a":', "\x1b[", "\x1b[1m", "key-", "a-8Q~", "password = a #", "A_KEY", "\n>",
         "password = a1", "export password", "--passw", "<x:", "- password: a\n", "\0",
+        "\b", "X\b", "\r", "10%\r", "\u200b", "a\u0332", "\x1b[D", "\x9b", "\x1b]",
     ],
 )  # fmt: skip
 @pytest.mark.timeout(60)
