@@ -7,6 +7,7 @@ otherwise be an empty secret, and an empty secret is one that everybody knows.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -59,11 +60,11 @@ def write_private(path: Path, content: bytes) -> None:
 @contextmanager
 def only_process(directory: Path) -> Generator[None]:
     """Keep out other processes that would change a file of secrets in a directory."""
-    try:
-        import fcntl  # noqa: PLC0415  (there is none on Windows)
-    except ImportError:
+    if sys.platform == "win32":
         yield
         return
+    import fcntl  # noqa: PLC0415  (there is none on Windows)
+
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -81,9 +82,9 @@ def _read(path: Path) -> bytes:
 
 def _keep_owner(descriptor: int, path: Path) -> None:
     """Leave a file to the user it belongs to where root replaces it, as `sudo holdfast token new` does."""
-    with suppress(FileNotFoundError):
-        before = path.lstat()
-        if os.name == "posix" and before.st_uid != os.geteuid() == 0:
+    if sys.platform != "win32" and os.geteuid() == 0:
+        with suppress(FileNotFoundError):
+            before = path.lstat()
             os.fchown(descriptor, before.st_uid, before.st_gid)
 
 

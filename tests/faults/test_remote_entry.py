@@ -15,15 +15,18 @@ from tests.support.links import PATIENCE
 from tests.support.remote import Remote, served
 
 from holdfast.server.remote import Everybody, Names, RemoteLimits, SignIn, TokenFile, names_for
-from holdfast.server.remote.authentication import hash_token
-from holdfast.server.remote.connections import LOOK_SECONDS
+from holdfast.server.remote.authentication import Credential, hash_token
 from holdfast.server.remote.requests import Refusal, RemoteRequest
+from holdfast.server.remote.revocation import LOOK_SECONDS
 from holdfast.transport.websocket_client import connect_websocket
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.requirement("H6")
+
+ADA = Credential("ada", "ada")
+"""With what ada is let in where tokens are names."""
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
 
@@ -97,7 +100,8 @@ async def test_only_the_hash_of_a_token_is_stored_and_others_cannot_read_the_fil
     token = TokenFile(file).add("ada")
     assert token not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
-    assert TokenFile(file).owner(token) == "ada"
+    found = TokenFile(file).find(token)
+    assert found is not None and found.principal == "ada" and found.id not in token
 
 
 @pytest.mark.parametrize(
@@ -183,7 +187,7 @@ async def test_the_connection_of_another_is_not_there() -> None:
 async def test_a_link_signs_in_one_browser_once() -> None:
     sign_in = SignIn()
     async with served(sign_in=sign_in) as remote:
-        link = f"/link/{sign_in.new_link('ada')}"
+        link = f"/link/{sign_in.new_link(ADA)}"
         assert (await remote.ask("GET", path="/link/guess", token=None)).status == 403
         first = await remote.ask("GET", path=link, token=None)
         assert first.status == 303
@@ -205,7 +209,7 @@ async def test_a_link_signs_in_one_browser_once() -> None:
 async def test_a_link_that_another_page_leads_to_signs_in_nobody_unasked() -> None:
     sign_in = SignIn()
     async with served(sign_in=sign_in) as remote:
-        link = f"/link/{sign_in.new_link('ada')}"
+        link = f"/link/{sign_in.new_link(ADA)}"
         for site in ("cross-site", "same-site"):
             led = {"sec_fetch_site": site, "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
             asked = await remote.ask("GET", path=link, token=None, **led)
@@ -220,16 +224,16 @@ async def test_servers_on_other_ports_of_a_machine_have_cookies_of_their_own() -
     sign_in = SignIn()
     async with served(sign_in=sign_in) as one, served(sign_in=sign_in) as other:
         named = [
-            (await each.ask("GET", path=f"/link/{sign_in.new_link('ada')}", token=None)).headers["set-cookie"]
+            (await each.ask("GET", path=f"/link/{sign_in.new_link(ADA)}", token=None)).headers["set-cookie"]
             for each in (one, other)
         ]
         assert [cookie.partition("=")[0] for cookie in named] == [f"holdfast-{one.port}", f"holdfast-{other.port}"]
 
 
 async def test_a_cookie_holds_across_restarts_and_not_with_another_key(tmp_path: Path) -> None:
-    cookie = SignIn(tmp_path / "key").cookie_for("ada", secure=True).partition("=")[2].partition(";")[0]
-    assert SignIn(tmp_path / "key").principal_of(cookie) == "ada"
-    assert SignIn().principal_of(cookie) is None
+    cookie = SignIn(tmp_path / "key").cookie_for(ADA, secure=True).partition("=")[2].partition(";")[0]
+    assert SignIn(tmp_path / "key").credential_of(cookie) == ADA
+    assert SignIn().credential_of(cookie) is None
     assert (tmp_path / "key").stat().st_mode & 0o077 == 0
 
 
@@ -314,7 +318,7 @@ async def test_no_token_and_no_link_is_logged() -> None:
     try:
         sign_in = SignIn()
         async with served(sign_in=sign_in) as remote:
-            link = sign_in.new_link("ada")
+            link = sign_in.new_link(ADA)
             await remote.ask("GET", path=f"/link/{link}", token=None)
             client = await remote.client(token="hf_very-secret-token")
             session = await client.new()

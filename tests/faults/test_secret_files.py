@@ -61,7 +61,7 @@ def test_a_key_of_cookies_that_was_cut_off_is_made_anew(left: bytes, tmp_path: P
     key.write_bytes(left)
     sign_in = SignIn(key)
     assert not is_guessable(key.read_bytes())
-    assert sign_in.principal_of("") is None
+    assert sign_in.credential_of("") is None
 
 
 @pytest.mark.parametrize("left", CUT_OFF)
@@ -75,7 +75,7 @@ def test_a_short_token_is_refused_though_its_hash_is_stored(presented: str, tmp_
     file = tmp_path / "tokens.toml"
     entry = TokenEntry("ada", hash_token(presented))
     file.write_text(f'[[token]]\nname = "{entry.name}"\nsha256 = "{entry.sha256}"\n')
-    assert TokenFile(file).owner(presented) is None
+    assert TokenFile(file).find(presented) is None
 
 
 @pytest.mark.parametrize("presented", ["", "short"])
@@ -152,7 +152,7 @@ def test_a_write_that_fails_leaves_the_tokens_that_were_there(tmp_path: Path) ->
             tokens.add("bob")
 
     run_as("this user", tmp_path, on_a_full_disk)
-    assert TokenFile(tmp_path / "tokens.toml").owner(ada) == "ada"
+    assert TokenFile(tmp_path / "tokens.toml").find(ada) is not None
     assert [path.name for path in tmp_path.iterdir()] == ["tokens.toml"]
 
 
@@ -160,7 +160,7 @@ def test_processes_that_start_together_have_one_secret(tmp_path: Path) -> None:
     path = tmp_path / "local.token"
     path.write_bytes(b"")
     read, write = os.pipe()
-    children = []
+    children: list[int] = []
     for _ in range(12):
         if (child := os.fork()) == 0:
             try:
@@ -179,7 +179,7 @@ def test_two_changes_of_the_tokens_at_once_are_both_there(tmp_path: Path) -> Non
     """Or a removal would be undone by somebody else's new token."""
     path = tmp_path / "tokens.toml"
     removed = TokenFile(path).add("bob")
-    children = []
+    children: list[int] = []
     for number in range(12):
         if (child := os.fork()) == 0:
             try:
@@ -193,7 +193,7 @@ def test_two_changes_of_the_tokens_at_once_are_both_there(tmp_path: Path) -> Non
     for child in children:
         os.waitpid(child, 0)
     assert len(TokenFile(path).entries()) == 11
-    assert TokenFile(path).owner(removed) is None
+    assert TokenFile(path).find(removed) is None
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root writes the files of others")

@@ -14,7 +14,7 @@ import click
 from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.hosting_options import check_hosting, has_launcher, hosting_options, make_hosting, make_workspaces
 from holdfast.cli.node_options import node_address
-from holdfast.cli.server_files import check_installed, local_token, server_files
+from holdfast.cli.server_files import LocalOrTokens, check_installed, local_token, server_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -336,12 +336,10 @@ def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:
 
 def _for_a_browser(server: RemoteServer, options: Mapping[str, Any], base: str) -> str:
     """Return what to open in a browser, or what is missing for that."""
-    from holdfast.model import LOCAL  # noqa: PLC0415
-
-    if options["no_auth"]:
+    if not isinstance(server.authenticator, LocalOrTokens):
         return f"{base}/" if options["has_page"] else "add --web for a page"
     needs = "" if options["has_page"] else "; add --web for a page"
-    return f"{base}/link/{server.sign_in.new_link(LOCAL)}   (signs in once, for an hour{needs})"
+    return f"{base}/link/{server.sign_in.new_link(server.authenticator.local)}   (signs in once, for an hour{needs})"
 
 
 def _options_to_find_tokens(options: Mapping[str, Any]) -> tuple[str, str]:

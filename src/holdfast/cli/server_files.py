@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.server.remote import RemoteRequest, TokenFile
+    from holdfast.server.remote.authentication import Credential
 
 
 class ServerFiles(NamedTuple):
@@ -56,13 +57,23 @@ class LocalOrTokens:
     """Knows the token of this machine's user, and those in a file."""
 
     def __init__(self, local: str, tokens: TokenFile) -> None:
-        from holdfast.server.remote.authentication import hash_token  # noqa: PLC0415
+        from holdfast.server.remote.authentication import TokenEntry, hash_token  # noqa: PLC0415
 
-        self._local = hash_token(local)
+        self._local = TokenEntry(LOCAL, hash_token(local))
         self._tokens = tokens
+
+    @property
+    def local(self) -> Credential:
+        """The credential of this machine's user."""
+        return self._local.credential
 
     async def principal(self, request: RemoteRequest) -> str | None:
         """Return whom the token of a request names."""
+        credential = await self.credential(request)
+        return None if credential is None else credential.principal
+
+    async def credential(self, request: RemoteRequest) -> Credential | None:
+        """Return the token of a request, without the secret."""
         import hmac  # noqa: PLC0415
 
         from holdfast.server.remote.authentication import hash_token  # noqa: PLC0415
@@ -70,13 +81,13 @@ class LocalOrTokens:
         token = request.bearer
         if token is None or is_guessable(token):
             return None
-        is_local = hmac.compare_digest(hash_token(token), self._local)
-        owner = self._tokens.owner(token)
-        return LOCAL if is_local else owner
+        is_local = hmac.compare_digest(hash_token(token), self._local.sha256)
+        found = self._tokens.find(token)
+        return self.local if is_local else found
 
-    def knows(self, principal: str) -> bool:
-        """Return whether a principal is the user of this machine, or has a token."""
-        return principal == LOCAL or self._tokens.knows(principal)
+    def holds(self, credential: Credential) -> bool:
+        """Return whether a credential is that of this machine's user, or its token is still there."""
+        return credential == self.local or self._tokens.holds(credential)
 
 
 def local_token(files: ServerFiles, tokens: TokenFile) -> LocalOrTokens:

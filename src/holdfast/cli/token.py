@@ -58,11 +58,30 @@ def list_(tokens: Path | None) -> None:
 
 @token.command("remove")
 @click.argument("name")
+@click.option("--keep-links", is_flag=True, help="Let the links with which NAME shares sessions go on.")
 @click.option("--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file (default: beside the store).")
-def remove(name: str, tokens: Path | None) -> int:
-    """Remove all tokens of NAME."""
-    from holdfast.server.remote.authentication import TokenFile  # noqa: PLC0415
+@click.option("--store", metavar="FILE", help="The store of the server, if it is not the usual one.")
+def remove(name: str, *, keep_links: bool, tokens: Path | None, store: str | None) -> int:
+    """Remove all tokens of NAME, and revoke its share links.
 
-    removed = TokenFile(tokens or server_files().tokens).remove(name)
-    click.echo(f"{removed} removed." if removed else f"{name} has no token.", err=True)
-    return 0 if removed else 1
+    Within a second the connections and pages of NAME are closed. A token that NAME gets later does not revive them.
+    """
+    from holdfast.server.remote.authentication import TokenFile  # noqa: PLC0415
+    from holdfast.sharing import ShareLinks  # noqa: PLC0415
+
+    files = server_files(store)
+    links = ShareLinks(files.shares)
+    shared = links.links(principal=name)
+    if keep_links:
+        for link in shared:
+            links.keep(link)
+    removed = TokenFile(tokens or files.tokens).remove(name)
+    if not keep_links:
+        for link in shared:
+            links.revoke(link)
+    said = [f"{removed} removed." if removed else f"{name} has no token."]
+    if shared:
+        count = f"{len(shared)} share link{'' if len(shared) == 1 else 's'}"
+        said.append(f"{count} still work: `holdfast sessions share` lists them." if keep_links else f"{count} revoked.")
+    click.echo(" ".join(said), err=True)
+    return 0 if removed or shared else 1

@@ -132,9 +132,10 @@ def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
 
 
 def _greet(server: RemoteServer, port: int, *, opens: bool) -> None:
-    from holdfast.model import LOCAL  # noqa: PLC0415
+    from holdfast.cli.server_files import LocalOrTokens  # noqa: PLC0415
 
-    link = f"http://127.0.0.1:{port}/link/{server.sign_in.new_link(LOCAL)}"
+    assert isinstance(server.authenticator, LocalOrTokens)
+    link = f"http://127.0.0.1:{port}/link/{server.sign_in.new_link(server.authenticator.local)}"
     if opens:
         import threading  # noqa: PLC0415
         import webbrowser  # noqa: PLC0415

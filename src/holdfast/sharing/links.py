@@ -36,6 +36,8 @@ class ShareLink(msgspec.Struct, frozen=True):
     until: int
     redacts: bool
     """Whether secrets are taken out of what it shows."""
+    credential: str = ""
+    """With which of the principal's credentials it was made: it ends with that one. Empty where with none."""
 
 
 class ShareLinks:
@@ -45,8 +47,12 @@ class ShareLinks:
         """Keep links in a directory, which is made with the first of them."""
         self._directory = directory
 
-    def add(self, session: str, principal: str, seconds: float, *, redacts: bool = True) -> tuple[str, ShareLink]:
+    def add(
+        self, session: str, principal: str, seconds: float, *, redacts: bool = True, credential: str = ""
+    ) -> tuple[str, ShareLink]:
         """Make a link to a session; return its secret, which is nowhere else, and what is stored of it.
+
+        It ends with a `credential` of the principal, if one is named.
 
         Raise `UsageError` for a time that is not between a minute and a year.
         """
@@ -54,7 +60,7 @@ class ShareLinks:
             raise UsageError("a link lasts between a minute and a year")
         secret = secrets.token_urlsafe(32)
         now = int(time.time())
-        link = ShareLink(_hash(secret), session, principal, now, now + int(seconds), redacts)
+        link = ShareLink(_hash(secret), session, principal, now, now + int(seconds), redacts, credential)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(self._path(link.id), msgspec.json.encode(link))
         return secret, link
@@ -71,6 +77,15 @@ class ShareLinks:
             if link is not None and principal in (None, link.principal) and session in (None, link.session)
         )
         return sorted(found, key=lambda link: (-link.created, link.id))
+
+    def still(self, link: ShareLink) -> bool:
+        """Return whether a link that was found still leads somewhere."""
+        return self._read(link.id) is not None
+
+    def keep(self, link: ShareLink) -> None:
+        """Let a link outlive the credential it was made with."""
+        if link.credential:
+            write_private(self._path(link.id), msgspec.json.encode(msgspec.structs.replace(link, credential="")))
 
     def revoke(self, link: ShareLink) -> None:
         """Let a link lead nowhere, from now on."""

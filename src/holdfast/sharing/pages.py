@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import zlib
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.errors import HoldfastError, SessionNotFound
@@ -76,7 +77,7 @@ class SharedPages:
         del receive
         path = scope["path"].removeprefix(scope.get("root_path") or "")
         link = self._links.find(path.removeprefix(PREFIX)) if path.startswith(PREFIX) else None
-        if scope["method"] not in ("GET", "HEAD"):
+        if scope["method"] not in ("GET", "HEAD") or (link is not None and not _holds(link, scope)):
             link = None
         try:
             found = None if link is None else await self._snapshot(link)
@@ -89,10 +90,19 @@ class SharedPages:
         if not self._may_open(link):
             await _send_page(send, 429, _TOO_OFTEN)
             return
+        bound = scope.get("holdfast.bound")
+        async with nullcontext() if bound is None else bound(link.id, lambda: self._leads_on(link, scope)):
+            await self._show(link, found, scope, send)
+
+    async def _show(self, link: ShareLink, found: tuple[Library, Snapshot], scope: Scope, send: Send) -> None:
         library, snapshot = found
         encodings = dict(scope["headers"]).get(b"accept-encoding", b"")
         pieces = _pieces(library, snapshot, redacts=link.redacts) if scope["method"] == "GET" else _nothing()
         await _send_pieces(send, pieces, packs=b"gzip" in encodings)
+
+    def _leads_on(self, link: ShareLink, scope: Scope) -> bool:
+        """Return whether a link that is being read was not revoked meanwhile."""
+        return self._links.still(link) and _holds(link, scope)
 
     def _may_open(self, link: ShareLink) -> bool:
         now = time.monotonic()
@@ -108,6 +118,12 @@ class SharedPages:
         except SessionNotFound:
             return None
         return (library, snapshot) if snapshot.record.info.principal == link.principal else None
+
+
+def _holds(link: ShareLink, scope: Scope) -> bool:
+    """Return whether that with which a link was made still holds, as far as the server can tell."""
+    holds = scope.get("holdfast.holds")
+    return not link.credential or holds is None or holds(link.principal, link.credential)
 
 
 async def _pieces(library: Library, snapshot: Snapshot, *, redacts: bool) -> AsyncIterator[str]:

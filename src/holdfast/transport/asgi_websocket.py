@@ -114,6 +114,11 @@ class AsgiWebSocketTransport:
             self._stop()
             await asyncio.wait({self._reading, self._writing})
 
+    def cut(self, code: int, reason: str) -> None:
+        """End at once: what is unsent is never sent."""
+        self.farewell = code, reason
+        self._give_up(reason)
+
     def _stop(self) -> None:
         self._reading.cancel()
         self._writing.cancel()

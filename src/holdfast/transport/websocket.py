@@ -255,6 +255,14 @@ class WebSocketTransport:
         finally:
             self._let_go()
 
+    def cut(self, code: int, reason: str) -> None:
+        """End at once: what is unsent is never sent."""
+        if not self._broken:
+            self._queue.clear()
+            self._queued = 0
+            self._say_goodbye(code, reason)
+            self._break(ConnectionLost(reason))
+
     def _say_goodbye(self, code: int, reason: str) -> None:
         self._write(close_frame(code, reason, masked=self._masked))
 

@@ -85,8 +85,10 @@ class Body(msgspec.Struct):
 class Actions:
     """Does what users ask for."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, credential: str = "") -> None:
+        """Do it on behalf of whoever showed a credential: what it makes for others ends with that one."""
         self._desk = desk
+        self._credential = credential
         self._actions: dict[str, Callable[[SessionInfo, Body], Awaitable[object]]] = {
             "prompt": self._prompt,
             "cancel": self._cancel,
@@ -232,7 +234,9 @@ class Actions:
         return self._desk.shares
 
     async def _share(self, info: SessionInfo, body: Body) -> object:
-        secret, link = self._shares().add(info.id, info.principal, body.seconds, redacts=not body.secrets)
+        secret, link = self._shares().add(
+            info.id, info.principal, body.seconds, redacts=not body.secrets, credential=self._credential
+        )
         return {"path": f"{SHARED}{secret}", **_described(link)}
 
     async def _list_shares(self, info: SessionInfo, _: Body) -> object:

@@ -149,7 +149,7 @@ class WebPages:
         return await part(await self._find_session(found[1], request), request)
 
     async def _post(self, request: PageRequest, receive: Receive) -> Answer:
-        actions = Actions(await self.desk())
+        actions = Actions(await self.desk(), request.credential)
         if request.path == "/sessions":
             return await actions.create(request, receive)
         if request.path == "/login":

@@ -50,6 +50,8 @@ class PageRequest(NamedTuple):
     principal: str
     access: Access
     """What the principal may use of this machine (H10)."""
+    credential: str = ""
+    """Names that with which the principal was let in (F3)."""
 
     def number(self, name: str) -> int | None:
         """Return a number of the query; None where there is none."""
@@ -88,6 +90,7 @@ def page_request(scope: Scope) -> PageRequest:
         {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
         scope["holdfast.principal"],
         scope["holdfast.access"],
+        scope.get("holdfast.credential", ""),
     )
 
 

@@ -5,7 +5,7 @@ which can do more (`direct`). It is given a host and never looks behind it, as e
 """
 
 from holdfast.server.remote.application import RemoteServer
-from holdfast.server.remote.authentication import Authenticator, Everybody, TokenFile
+from holdfast.server.remote.authentication import Authenticator, Credential, Everybody, TokenFile
 from holdfast.server.remote.limits import RemoteLimits
 from holdfast.server.remote.names import Names, names_for
 from holdfast.server.remote.requests import RemoteRequest
@@ -14,6 +14,7 @@ from holdfast.server.remote.workspaces import Workspaces
 
 __all__ = [
     "Authenticator",
+    "Credential",
     "Everybody",
     "Names",
     "RemoteLimits",

@@ -9,7 +9,9 @@ Rules, then code:
 - ``/holdfast/node`` is for the other nodes on a PostgreSQL store, if this is one.
 - ``/share/…`` goes to the application for shared sessions, if there is one: whoever has such a link need not sign in.
 - All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks,
-  and ``scope["holdfast.access"]`` what they may use of this machine.
+  ``scope["holdfast.credential"]`` by what, and ``scope["holdfast.access"]`` what they may use of this machine.
+- All that is open ends with the credential it was let in with (F3). What is shared binds itself to its link, by
+  ``scope["holdfast.bound"]`` and ``scope["holdfast.holds"]``.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import asyncio
 import logging
 import secrets
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,18 +31,21 @@ from holdfast.server.access import Access
 from holdfast.server.positions import SeenUpTo
 from holdfast.server.remote.acp_streams import read_incoming
 from holdfast.server.remote.arrivals import comes_from_another_page, let_in
-from holdfast.server.remote.authentication import Everybody, RevokingAuthenticator
+from holdfast.server.remote.authentication import Credential, Everybody
 from holdfast.server.remote.connections import Connections
+from holdfast.server.remote.credentials import Credentials
 from holdfast.server.remote.event_streams import serve_events
 from holdfast.server.remote.kept_connections import KeptConnections
 from holdfast.server.remote.limits import Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
 from holdfast.server.remote.node_entrance import NodeEntrance
 from holdfast.server.remote.requests import Refusal, is_page_wanted, read_body, refuse, request_from, respond
+from holdfast.server.remote.revocation import Revocations, RevokedError
 from holdfast.server.remote.sign_in import SignIn, cookie_name, how_to_get_a_link
 from holdfast.server.remote.workspaces import Workspaces
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
 from holdfast.transport.lines import Oversized
+from holdfast.transport.websocket_frames import POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -51,10 +57,9 @@ if TYPE_CHECKING:
     from holdfast.server.host import Host
     from holdfast.server.remote.acp_streams import Incoming
     from holdfast.server.remote.authentication import Authenticator
-    from holdfast.server.remote.connections import RemoteConnection
+    from holdfast.server.remote.connections import RemoteConnection, RemoteTransport
     from holdfast.server.remote.names import Names
     from holdfast.server.remote.requests import Receive, RemoteRequest, Scope, Send
-    from holdfast.transport import Transport
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -65,6 +70,9 @@ SUBPROTOCOL = "acp.v1"
 
 DIRECT = "holdfast.direct"
 """The extension that our own uvicorn puts into the scope; see `holdfast.server.remote.direct`."""
+
+CLOSE_SECONDS = 0.2
+"""So long a page that is revoked may take to be told why its feed ends."""
 
 POSTS = 64
 """So many POSTs of one connection may be on their way at once."""
@@ -104,6 +112,8 @@ class RemoteServer:
         self.limits: RemoteLimits = limits or RemoteLimits()
         self.names = names
         self.authenticator: Authenticator | Everybody = authenticator or Everybody()
+        self.credentials: Credentials = Credentials(self.authenticator)
+        self.revocations: Revocations = Revocations()
         self.sign_in: SignIn = sign_in or SignIn()
         self.metrics: Metrics = Metrics()
         self.quotas: Quotas = Quotas(self.limits, time.monotonic)
@@ -111,8 +121,9 @@ class RemoteServer:
         self._programs = programs
         self.audit: AuditLog | None = audit
         self.connections: Connections = Connections(
-            host, self.limits, self.quotas, KeptConnections(keep), self._access_of, audit, self._is_known
-        )
+            host, self.limits, self.quotas, KeptConnections(keep), self._access_of, audit, self.credentials.hold,
+            self.revocations,
+        )  # fmt: skip
         self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
         self._pages = pages
@@ -135,6 +146,7 @@ class RemoteServer:
         if self._on_close is not None:
             await self._on_close()
         await self.connections.close_all()
+        self.revocations.close()
         await self.host.shut_down(1.0)
         if self.audit is not None:
             self.audit.close()
@@ -153,6 +165,8 @@ class RemoteServer:
             await self._answer(request, scope, receive, status)
         except Refusal as e:
             await refuse(status, e, websocket=websocket, as_page=is_page_wanted(scope))
+        except RevokedError:
+            await self._end_revoked(status, scope, websocket=websocket)
         finally:
             self.metrics.requests["WEBSOCKET" if websocket else scope["method"][:10], status.code] += 1
 
@@ -179,6 +193,8 @@ class RemoteServer:
             self._note_refusal("host", request, e)
             raise
         if self._shared is not None and request.method in ("GET", "HEAD") and request.path.startswith("/share/"):
+            scope["holdfast.bound"] = self.revocations.bound
+            scope["holdfast.holds"] = self._holds
             await self._shared(scope, receive, send)
             return
         if comes_from_another_page(request) and (self._pages is not None or request.path.startswith("/link/")):
@@ -187,32 +203,44 @@ class RemoteServer:
         if request.method == "GET" and request.path.startswith("/link/"):
             await self._use_link(request, send)
             return
-        principal = await self._who(request)
+        credential = await self._who(request)
+        if request.path == self.path and request.method == "WEBSOCKET":
+            await self._websocket(request, credential, scope, receive, send)
+            return
+        async with self.revocations.bound(credential, lambda: self.credentials.hold(credential)):
+            await self._answer_to(credential, request, scope, receive, send)
+
+    async def _answer_to(
+        self, credential: Credential, request: RemoteRequest, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer somebody who is let in, as long as he is."""
+        principal = credential.principal
         if request.path == self.path:
-            await self._serve(request, principal, scope, receive, send)
+            await self._serve(request, credential, scope, receive, send)
         elif request.path == "/metrics" and request.method == "GET":
             text = self.metrics.text(self._gauges()).encode()
             await respond(send, 200, text, [("content-type", "text/plain; version=0.0.4")])
         elif request.path == "/link" and request.method == "POST":
-            await self._new_link(request, principal, send)
+            await self._new_link(request, credential, send)
         elif self._pages is not None:
             scope["holdfast.principal"] = principal
+            scope["holdfast.credential"] = credential.id
             scope["holdfast.access"] = self._access_of(principal)
             self._note_page(request, principal)
             await self._pages(scope, receive, send)
         else:
             raise Refusal(404, f"The agent is at {self.path}, and a page would be here with `serve --web`")
 
-    async def _serve(self, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(
+        self, request: RemoteRequest, credential: Credential, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         match request.method:
-            case "WEBSOCKET":
-                await self._websocket(request, principal, scope, receive, send)
             case "POST":
-                await self._post(request, principal, receive, send)
+                await self._post(request, credential, receive, send)
             case "GET":
-                await self._get(request, principal, scope, receive, send)
+                await self._get(request, credential, scope, receive, send)
             case "DELETE":
-                connection = await self.connections.find(request.headers.get(CONNECTION_ID), principal)
+                connection = await self.connections.find(request.headers.get(CONNECTION_ID), credential)
                 assert connection.streams is not None
                 connection.streams.end()
                 await respond(send, 202)
@@ -221,28 +249,45 @@ class RemoteServer:
 
     # Who asks
 
-    async def _who(self, request: RemoteRequest) -> str:
-        """Return the principal of a request; raise `Refusal` before anything else is done for it (H6)."""
-        principal = await self.authenticator.principal(request)
-        if principal is None and (cookie := request.cookie(cookie_name(request))) is not None:
-            principal = self.sign_in.principal_of(cookie)
+    async def _who(self, request: RemoteRequest) -> Credential:
+        """Return by what a request is let in; raise `Refusal` before anything else is done for it (H6)."""
+        credential = await self.credentials.of(request)
+        if credential is None and (cookie := request.cookie(cookie_name(request))) is not None:
+            credential = self.sign_in.credential_of(cookie)
+            if credential is not None and not self.credentials.hold(credential):
+                credential = None
             browser = request.method not in ("GET", "HEAD")
-            if principal is not None and browser and "origin" not in request.headers:
+            if credential is not None and browser and "origin" not in request.headers:
                 raise Refusal(403, "A browser says which page asks; this request does not")
-        if principal is None:
+        if credential is None:
             wanted = "Send a token: Authorization: Bearer …"
             why = wanted if request.bearer is None else "This token is not known here; was it removed?"
             refusal = Refusal(401, why, {"www-authenticate": 'Bearer realm="holdfast"'})
             self._note_refusal("token", request, refusal)
             raise refusal
-        if not self.quotas.may_ask(principal):
+        if not self.quotas.may_ask(credential.principal):
             self.metrics.refused["rate"] += 1
             raise Refusal(429, "Too many requests; wait a moment", {"retry-after": "1"})
-        return principal
+        return credential
 
-    def _is_known(self, principal: str) -> bool:
-        """Return whether somebody who was let in may stay: not where the authenticator knows him no more."""
-        return not isinstance(self.authenticator, RevokingAuthenticator) or self.authenticator.knows(principal)
+    def _holds(self, principal: str, credential: str) -> bool:
+        """Return whether a credential that was noted somewhere still holds."""
+        return self.credentials.hold(Credential(principal, credential))
+
+    async def _end_revoked(self, status: _Status, scope: Scope, *, websocket: bool) -> None:
+        """End what was open when its credential was revoked; a reader that does not read is cut off."""
+        if not status.begun:
+            refusal = Refusal(401, "This token is not known here; was it removed?")
+            await refuse(status, refusal, websocket=websocket, as_page=is_page_wanted(scope))
+            return
+        with suppress(Exception):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                if websocket:
+                    await status({"type": "websocket.close", "code": POLICY, "reason": "Your token was removed"})
+                    return
+        if (direct := _direct(scope)) is not None:
+            direct.abort()
+            await asyncio.sleep(0)  # the server hears of it before it sees an answer that is not complete
 
     def _note_refusal(self, why: str, request: RemoteRequest, refusal: Refusal) -> None:
         self.metrics.refused[why] += 1
@@ -263,42 +308,45 @@ class RemoteServer:
         return Access(directories, starts_programs=self._programs or directories is None)
 
     async def _use_link(self, request: RemoteRequest, send: Send) -> None:
-        principal = self.sign_in.use_link(request.path.removeprefix("/link/"))
+        credential = self.sign_in.use_link(request.path.removeprefix("/link/"))
+        if credential is not None and not self.credentials.hold(credential):
+            credential = None
         if self.audit is not None:
-            self.audit.record("link", principal, used=principal is not None)
-        if principal is None:
+            principal = None if credential is None else credential.principal
+            self.audit.record("link", principal, used=credential is not None)
+        if credential is None:
             raise Refusal(403, f"This link was used before, or is too old; {how_to_get_a_link(request)}")
-        cookie = self.sign_in.cookie_for(principal, secure=request.secure, name=cookie_name(request))
+        cookie = self.sign_in.cookie_for(credential, secure=request.secure, name=cookie_name(request))
         headers = [("set-cookie", cookie), ("location", "../"), ("cache-control", "no-store"),
                    ("referrer-policy", "no-referrer")]  # fmt: skip
         await respond(send, 303, b"", headers)
 
-    async def _new_link(self, request: RemoteRequest, principal: str, send: Send) -> None:
+    async def _new_link(self, request: RemoteRequest, credential: Credential, send: Send) -> None:
         """Make a link for the user of this machine, who shows it with the token: a cookie alone makes no other."""
-        if principal != LOCAL or request.bearer is None:
+        if credential.principal != LOCAL or request.bearer is None:
             raise Refusal(403, "Only the user who runs this server can make a link")
         if self.audit is not None:
-            self.audit.record("link", principal, made=True)
-        body = msgspec.json.encode({"link": self.sign_in.new_link(principal)})
+            self.audit.record("link", credential.principal, made=True)
+        body = msgspec.json.encode({"link": self.sign_in.new_link(credential)})
         await respond(send, 200, body, [("content-type", "application/json"), ("cache-control", "no-store")])
 
     # Over a WebSocket, as H1 has it
 
     async def _websocket(
-        self, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send
+        self, request: RemoteRequest, credential: Credential, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        self._check_open(principal)
+        self._check_open(credential.principal)
         await receive()  # the handshake
         subprotocol = SUBPROTOCOL if SUBPROTOCOL in request.subprotocols else None
         accept: dict[str, Any] = {"type": "websocket.accept", "subprotocol": subprotocol}
         connection_id = secrets.token_urlsafe(24)
         await send({**accept, "headers": [(CONNECTION_ID.encode(), connection_id.encode())]})
         transport = self._websocket_transport(scope, receive, send)
-        connection = self.connections.new_websocket(transport, principal, connection_id)
+        connection = self.connections.new_websocket(transport, credential, connection_id)
         self.metrics.opened["websocket"] += 1
         await self.connections.run_websocket(connection)
 
-    def _websocket_transport(self, scope: Scope, receive: Receive, send: Send) -> Transport:
+    def _websocket_transport(self, scope: Scope, receive: Receive, send: Send) -> RemoteTransport:
         direct = _direct(scope)
         if direct is None:
             return AsgiWebSocketTransport(receive, send, limit=self.limits.message)
@@ -315,11 +363,11 @@ class RemoteServer:
 
     # Over HTTP, as H2 has it
 
-    async def _post(self, request: RemoteRequest, principal: str, receive: Receive, send: Send) -> None:
+    async def _post(self, request: RemoteRequest, credential: Credential, receive: Receive, send: Send) -> None:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "Send application/json")
         connection_id = request.headers.get(CONNECTION_ID)
-        connection = None if connection_id is None else await self.connections.find(connection_id, principal)
+        connection = None if connection_id is None else await self.connections.find(connection_id, credential)
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > 2 * self.limits.message:
             raise Refusal(413, f"The body is too long; at most {self.limits.message} bytes", {"connection": "close"})
@@ -330,7 +378,7 @@ class RemoteServer:
             raise Refusal(413, f"The message is too long; at most {self.limits.message} bytes")
         message = read_incoming(body)
         if message.method == "initialize" and message.id is not None:
-            await self._initialize(connection, principal, message, body, send)
+            await self._initialize(connection, credential, message, body, send)
             return
         if connection is None:
             raise Refusal(400, "The header Acp-Connection-Id is missing; the answer to initialize names it")
@@ -356,12 +404,12 @@ class RemoteServer:
             connection.posts -= 1
 
     async def _initialize(
-        self, connection: RemoteConnection | None, principal: str, message: Incoming, body: bytes, send: Send
+        self, connection: RemoteConnection | None, credential: Credential, message: Incoming, body: bytes, send: Send
     ) -> None:
         assert message.id is not None
         if connection is None:
-            self._check_open(principal)
-            connection = self.connections.open_http(principal)
+            self._check_open(credential.principal)
+            connection = self.connections.open_http(credential)
             self.metrics.opened["http"] += 1
         streams = connection.streams_of
         answer = streams.expect_initialize(message.id)
@@ -377,11 +425,13 @@ class RemoteServer:
         headers = [("content-type", "application/json"), (CONNECTION_ID, connection.id), ("cache-control", "no-store")]
         await respond(send, 200, encoded, headers)
 
-    async def _get(self, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _get(
+        self, request: RemoteRequest, credential: Credential, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         accepts = request.headers.get("accept", "*/*")
         if "text/event-stream" not in accepts and "*/*" not in accepts:
             raise Refusal(406, "Accept text/event-stream")
-        connection = await self.connections.find(request.headers.get(CONNECTION_ID), principal)
+        connection = await self.connections.find(request.headers.get(CONNECTION_ID), credential)
         streams = connection.streams_of
         session_id = request.headers.get(SESSION_ID)
         stream = streams.connection if session_id is None else streams.session_stream(session_id)
@@ -436,13 +486,15 @@ def _direct(scope: Scope) -> Any:
 class _Status:
     """Passes on what is sent, and keeps the status."""
 
-    __slots__ = ("_send", "code")
+    __slots__ = ("_send", "begun", "code")
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.code = 101
+        self.begun = False  # whether anything was sent
 
     async def __call__(self, message: Any) -> None:
+        self.begun = True
         if "status" in message:
             self.code = message["status"]
         await self._send(message)

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -28,7 +28,22 @@ log: logging.Logger = logging.getLogger(__name__)
 PREFIX = "hf_"
 """Tokens begin with it, so that people and scanners see what they are."""
 
+ID_DIGITS = 32
+"""So much of the hash of a token names it: as unlikely to be that of another as the token is to be guessed."""
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._+-]{0,99}")
+
+
+TICK_NS = 100_000_000
+"""No clock of a file system is coarser where tokens are changed by programs."""
+
+
+class Credential(NamedTuple):
+    """On whose behalf somebody asks, and by which secret."""
+
+    principal: str
+    id: str = ""
+    """Names the secret without telling it. Empty where there is none that could be revoked."""
 
 
 class Authenticator(Protocol):
@@ -67,6 +82,11 @@ class TokenEntry(msgspec.Struct, frozen=True):
     sha256: str
     created: str = ""
 
+    @property
+    def credential(self) -> Credential:
+        """What is bound to it."""
+        return Credential(self.name, self.sha256[:ID_DIGITS])
+
 
 class PrincipalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is said of a principal, besides its tokens."""
@@ -85,31 +105,36 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._read_at: tuple[int, int] | None = None
+        self._read_at: tuple[int, int, int] | None = None
         self._read = _TokenFile()
 
     async def principal(self, request: RemoteRequest) -> str | None:
         """Return whom the token of a request names."""
-        token = request.bearer
-        return None if token is None else self.owner(token)
+        credential = await self.credential(request)
+        return None if credential is None else credential.principal
 
-    def knows(self, principal: str) -> bool:
-        """Return whether a principal has a token; while the file makes no sense nobody is turned out."""
+    async def credential(self, request: RemoteRequest) -> Credential | None:
+        """Return the token of a request, without the secret."""
+        token = request.bearer
+        return None if token is None else self.find(token)
+
+    def holds(self, credential: Credential) -> bool:
+        """Return whether a token is still there; while the file makes no sense nobody is turned out."""
         try:
-            return any(entry.name == principal for entry in self.entries())
+            return any(entry.credential == credential for entry in self.entries())
         except UsageError:
             return True
 
-    def owner(self, token: str) -> str | None:
-        """Return the principal of a token. Takes as long for a wrong one as for a right one (H6)."""
+    def find(self, token: str) -> Credential | None:
+        """Return the entry of a token. Takes as long for a wrong one as for a right one (H6)."""
         if is_guessable(token):
             return None
         hashed = hash_token(token)
-        owner: str | None = None
+        found: Credential | None = None
         for entry in self.entries():
             if hmac.compare_digest(hashed, entry.sha256):
-                owner = entry.name
-        return owner
+                found = entry.credential
+        return found
 
     def entries(self) -> list[TokenEntry]:
         """Return the tokens there are; raise `UsageError` where the file makes no sense."""
@@ -126,12 +151,14 @@ class TokenFile:
         except FileNotFoundError:
             self._read, self._read_at = _TokenFile(), None
             return self._read
-        if (status.st_mtime_ns, status.st_size) != self._read_at:
+        seen = (status.st_ino, status.st_mtime_ns, status.st_size)
+        # A file that was written just now may be written once more within the same tick of the system's clock.
+        if seen != self._read_at or time.time_ns() - status.st_mtime_ns < TICK_NS:
             try:
                 self._read = msgspec.toml.decode(self.path.read_bytes(), type=_TokenFile)
             except msgspec.DecodeError as e:
                 raise UsageError(f"{self.path} makes no sense: {e}") from None
-            self._read_at = (status.st_mtime_ns, status.st_size)
+            self._read_at = seen
         return self._read
 
     def add(self, name: str, workspaces: Sequence[str] = ()) -> str:

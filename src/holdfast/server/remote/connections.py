@@ -7,7 +7,7 @@ import logging
 import secrets
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -15,8 +15,12 @@ from holdfast.errors import RequestError
 from holdfast.peer import PeerLimits
 from holdfast.server.connection import ClientConnection
 from holdfast.server.remote.acp_streams import AcpStreams, Incoming
+from holdfast.server.remote.authentication import Credential
 from holdfast.server.remote.kept_connections import KeptConnection
 from holdfast.server.remote.requests import Refusal
+from holdfast.server.remote.revocation import Revocations
+from holdfast.transport import Transport
+from holdfast.transport.websocket_frames import POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from holdfast.server.host import Host
     from holdfast.server.remote.kept_connections import KeptConnections
     from holdfast.server.remote.limits import Quotas, RemoteLimits
-    from holdfast.transport import Transport
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -34,8 +37,12 @@ LIMITS = PeerLimits(linger=0.0, end_grace=1.0, flush=2.0)
 """A client that has left waits for no answer; its turns go on without it (H5)."""
 
 
-LOOK_SECONDS = 1.0
-"""So often it is asked whether those who are connected may still be here."""
+class RemoteTransport(Transport, Protocol):
+    """A transport that can be ended from here."""
+
+    def cut(self, code: int, reason: str) -> None:
+        """Send nothing more, not even what waits to be read; close with a code, where there are codes."""
+        ...
 
 
 class RemoteConnection:
@@ -44,18 +51,18 @@ class RemoteConnection:
     def __init__(
         self,
         host: Host,
-        transport: Transport,
-        principal: str,
+        transport: RemoteTransport,
+        credential: Credential,
         limits: RemoteLimits,
         connection_id: str,
         access: Access | None = None,
         audit: AuditLog | None = None,
     ) -> None:
         self.id = connection_id
-        self.principal = principal
+        self.credential = credential
         self.transport = transport
         self.client: ClientConnection = ClientConnection(
-            host, transport, principal=principal, limits=LIMITS, access=access
+            host, transport, principal=credential.principal, limits=LIMITS, access=access
         )
         self.client.max_sessions = limits.sessions
         self.client.audit = audit
@@ -64,6 +71,16 @@ class RemoteConnection:
         self.task: asyncio.Task[None] | None = None
         self.posts = 0
         """How many POSTs wait for their turn."""
+
+    @property
+    def principal(self) -> str:
+        """On whose behalf it speaks."""
+        return self.credential.principal
+
+    def cut(self, code: int, reason: str) -> None:
+        """End it now: what it was not sent yet it is never sent."""
+        self.transport.cut(code, reason)
+        self.client.peer.close()
 
     @property
     def streams_of(self) -> AcpStreams:
@@ -83,11 +100,13 @@ class Connections:
         kept: KeptConnections,
         access_of: Callable[[str], Access],
         audit: AuditLog | None = None,
-        is_known: Callable[[str], bool] | None = None,
+        holds: Callable[[Credential], bool] | None = None,
+        revocations: Revocations | None = None,
     ) -> None:
         self._audit = audit
-        self._is_known = is_known
-        self._looking: asyncio.TimerHandle | None = None  # set while somebody is here who may be turned out
+        self._holds: Callable[[Credential], bool] = holds or (lambda _: True)
+        self._revocations = revocations or Revocations()
+        self._unbind: dict[str, Callable[[], None]] = {}
         self._kept = kept
         self._access_of = access_of
         self._restoring: dict[str, asyncio.Task[RemoteConnection | None]] = {}
@@ -112,21 +131,21 @@ class Connections:
         """How many bytes clients have not read."""
         return sum(each.transport.unsent for each in self._by_id.values())
 
-    async def find(self, connection_id: str | None, principal: str) -> RemoteConnection:
+    async def find(self, connection_id: str | None, credential: Credential) -> RemoteConnection:
         """Return a connection over HTTP, perhaps one of an earlier process; raise `Refusal` where there is none."""
         if connection_id is None:
             raise Refusal(400, "The header Acp-Connection-Id is missing; the answer to initialize names it")
         connection = self._by_id.get(connection_id)
         if connection is None:
-            connection = await self._restored(connection_id, principal)
-        if connection is None or connection.principal != principal or connection.streams is None:
+            connection = await self._restored(connection_id, credential)
+        if connection is None or connection.credential != credential or connection.streams is None:
             raise Refusal(404, "There is no such connection; send initialize again")
         return connection
 
-    async def _restored(self, connection_id: str, principal: str) -> RemoteConnection | None:
+    async def _restored(self, connection_id: str, credential: Credential) -> RemoteConnection | None:
         """Return a connection of an earlier process, as it was (H4)."""
         kept = self._kept.load(connection_id)
-        if kept is None or kept.principal != principal:
+        if kept is None or credential != (kept.principal, kept.credential):
             return None
         task = self._restoring.get(connection_id)
         if task is None:
@@ -137,7 +156,7 @@ class Connections:
 
     async def _restore(self, connection_id: str, kept: KeptConnection) -> RemoteConnection | None:
         self.check_room(kept.principal)
-        connection = self.open_http(kept.principal, connection_id)
+        connection = self.open_http(Credential(kept.principal, kept.credential), connection_id)
         streams = connection.streams_of
         begun = msgspec.json.decode(kept.initialize, type=Incoming)
         assert begun.id is not None
@@ -157,7 +176,9 @@ class Connections:
         """Keep a connection that has answered `initialize`."""
         streams = connection.streams_of
         if streams.kept is None:
-            streams.kept = KeptConnection(connection.principal, msgspec.Raw(initialize))
+            streams.kept = KeptConnection(
+                connection.principal, msgspec.Raw(initialize), credential=connection.credential.id
+            )
         streams.on_changed = partial(self._kept.save, connection.id, streams.kept)
         streams.on_changed()
 
@@ -166,11 +187,11 @@ class Connections:
         if not self._quotas.may_connect(principal):
             raise Refusal(429, "You have too many connections; close some", {"retry-after": "5"})
 
-    def open_http(self, principal: str, connection_id: str | None = None) -> RemoteConnection:
+    def open_http(self, credential: Credential, connection_id: str | None = None) -> RemoteConnection:
         """Open a connection over HTTP; it runs until it is deleted, or nobody reads it for too long."""
         streams = AcpStreams(self._limits.message, self._limits.sessions)
         id_ = connection_id or secrets.token_urlsafe(24)
-        connection = self._new(streams.transport, principal, id_)
+        connection = self._new(streams.transport, credential, id_)
         connection.streams = streams
         connection.client.positions = streams
         self._add(connection)
@@ -184,13 +205,13 @@ class Connections:
         connection.task = asyncio.current_task()
         await self._run(connection)
 
-    def new_websocket(self, transport: Transport, principal: str, connection_id: str) -> RemoteConnection:
+    def new_websocket(self, transport: RemoteTransport, credential: Credential, connection_id: str) -> RemoteConnection:
         """Return a connection over a WebSocket that has yet to run."""
-        return self._new(transport, principal, connection_id)
+        return self._new(transport, credential, connection_id)
 
-    def _new(self, transport: Transport, principal: str, connection_id: str) -> RemoteConnection:
-        access = self._access_of(principal)
-        return RemoteConnection(self._host, transport, principal, self._limits, connection_id, access, self._audit)
+    def _new(self, transport: RemoteTransport, credential: Credential, connection_id: str) -> RemoteConnection:
+        access = self._access_of(credential.principal)
+        return RemoteConnection(self._host, transport, credential, self._limits, connection_id, access, self._audit)
 
     def _add(self, connection: RemoteConnection) -> None:
         self._by_id[connection.id] = connection
@@ -198,29 +219,23 @@ class Connections:
             over = "websocket" if connection.streams is None else "http"
             self._audit.record("connect", connection.principal, over=over, connection=connection.id[:8])
         self._quotas.connected(connection.principal)
-        if self._is_known is not None and self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._turn_out)
+        credential = connection.credential
+        self._unbind[connection.id] = self._revocations.bind(
+            credential, partial(self._holds, credential), partial(self._turn_out, connection)
+        )
 
-    def _turn_out(self) -> None:
-        """End the connections of principals that are let in no more: their tokens were removed (H6)."""
-        assert self._is_known is not None
-        self._looking = None
-        known = {
-            principal: self._is_known(principal) for principal in {each.principal for each in self._by_id.values()}
-        }
-        for connection in list(self._by_id.values()):
-            if not known[connection.principal]:
-                log.info("Connection %s ends: its principal is let in no more", connection.id[:8])
-                self._kept.remove(connection.id)
-                connection.client.peer.close()
-        if self._by_id and not self.ending:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._turn_out)
+    def _turn_out(self, connection: RemoteConnection) -> None:
+        """End a connection whose token was removed (H6)."""
+        log.info("Connection %s ends: its credential was revoked", connection.id[:8])
+        self._kept.remove(connection.id)
+        connection.cut(POLICY, "Your token was removed")
 
     async def _run(self, connection: RemoteConnection) -> None:
         try:
             await connection.client.run()
         finally:
             del self._by_id[connection.id]
+            self._unbind.pop(connection.id)()
             if self._audit is not None:
                 self._audit.record("disconnect", connection.principal, connection=connection.id[:8])
             if not self.ending:
@@ -249,8 +264,6 @@ class Connections:
     async def close_all(self) -> None:
         """End all connections, and wait until they have ended. Those over HTTP can go on after a restart."""
         self.ending = True
-        if self._looking is not None:
-            self._looking.cancel()
         for connection in list(self._by_id.values()):
             connection.client.peer.close()
         tasks = {each.task for each in self._by_id.values() if each.task is not None}

@@ -43,6 +43,10 @@ class DirectWebSocket:
         """Return a transport; from now on ASGI's `receive` and `send` see nothing of this WebSocket."""
         return self._protocol.take_over(limit=limit, ping=ping, pong=pong)
 
+    def abort(self) -> None:
+        """Cut the connection, whatever is unsent."""
+        self._protocol.transport.abort()
+
 
 class DirectHttp:
     """The extension of an HTTP scope."""

@@ -121,10 +121,19 @@ class HttpTransport:
     def _check_unsent(self, stream: EventStream) -> None:
         """Give up a connection whose stream is not read."""
         if stream.unsent > MAX_UNSENT_BYTES:
-            self._broken = True
-            for each in self._streams:
-                each.clear()
             self._loop.call_soon(self.end_input, ConnectionLost("the other side does not read what it is sent"))
+            self._break()
+
+    def cut(self, code: int, reason: str) -> None:
+        """End at once: what is unsent is never sent."""
+        del code  # a stream of events has none
+        self._break()
+        self.end_input(ConnectionLost(reason))
+
+    def _break(self) -> None:
+        self._broken = True
+        for each in self._streams:
+            each.clear()
 
     def flush(self) -> None:
         """Do nothing: readers wake up at the end of the tick."""

@@ -37,6 +37,8 @@ class KeptConnection(msgspec.Struct):
     sessions: dict[str, KeptSession] = {}
     prompts: list[tuple[int | str, str]] = []
     """The ids of prompts that were not answered, and their sessions."""
+    credential: str = ""
+    """By which of the principal's credentials it was opened."""
 
 
 class KeptConnections:

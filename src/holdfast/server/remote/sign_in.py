@@ -1,7 +1,8 @@
 """Signing in a browser: a link that works once sets a cookie (H6).
 
-The cookie names the principal and says until when; it is signed, so that nothing has to be kept for it. Whoever has the
-key's file can sign, and whoever deletes it signs everybody out.
+The cookie names the principal and the credential it was made with, and says until when; it is signed, so that nothing
+has to be kept for it. Whoever has the key's file can sign, and whoever deletes it signs everybody out. A cookie holds
+as long as its credential does (F3).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from holdfast.secret_files import is_guessable, read_or_make
+from holdfast.server.remote.authentication import Credential
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,10 +35,11 @@ LINKS = 1_000
 class _Ticket(msgspec.Struct, array_like=True, frozen=True):
     principal: str
     until: int
+    credential: str = ""
 
 
 class _Link(NamedTuple):
-    principal: str
+    credential: Credential
     until: float
 
 
@@ -48,38 +51,39 @@ class SignIn:
         self._key = _new_key() if key_file is None else read_or_make(key_file, _new_key)
         self._links: dict[str, _Link] = {}
 
-    def new_link(self, principal: str) -> str:
-        """Return the secret of a new link, which signs in one browser as `principal`."""
+    def new_link(self, credential: Credential) -> str:
+        """Return the secret of a new link, which signs in one browser as long as a credential holds."""
         secret = secrets.token_urlsafe(32)
-        self._links[hashlib.sha256(secret.encode()).hexdigest()] = _Link(principal, time.time() + LINK_SECONDS)
+        self._links[hashlib.sha256(secret.encode()).hexdigest()] = _Link(credential, time.time() + LINK_SECONDS)
         while len(self._links) > LINKS:
             del self._links[next(iter(self._links))]
         return secret
 
-    def use_link(self, secret: str) -> str | None:
+    def use_link(self, secret: str) -> Credential | None:
         """Return whom a link signs in, once; None for one that was used, is too old or never was."""
         if is_guessable(secret):
             return None
         link = self._links.pop(hashlib.sha256(secret.encode(errors="replace")).hexdigest(), None)
-        return link.principal if link is not None and time.time() < link.until else None
+        return link.credential if link is not None and time.time() < link.until else None
 
-    def cookie_for(self, principal: str, *, secure: bool, name: str = COOKIE) -> str:
-        """Return the value of a `Set-Cookie` header that signs in a principal."""
-        ticket = msgspec.json.encode(_Ticket(principal, int(time.time()) + COOKIE_SECONDS))
+    def cookie_for(self, credential: Credential, *, secure: bool, name: str = COOKIE) -> str:
+        """Return the value of a `Set-Cookie` header that signs in by a credential."""
+        until = int(time.time()) + COOKIE_SECONDS
+        ticket = msgspec.json.encode(_Ticket(credential.principal, until, credential.id))
         value = base64.urlsafe_b64encode(ticket + self._signature(ticket)).decode()
         return (
             f"{name}={value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
         )
 
-    def principal_of(self, cookie: str) -> str | None:
-        """Return whom a cookie signs in; None for one that is not ours, or no longer valid."""
+    def credential_of(self, cookie: str) -> Credential | None:
+        """Return by what a cookie signs in; None for one that is not ours, or no longer valid."""
         try:
             signed = base64.urlsafe_b64decode(cookie.encode())
             ticket = msgspec.json.decode(signed[:-32], type=_Ticket)
         except (ValueError, msgspec.DecodeError):
             return None
         valid = hmac.compare_digest(signed[-32:], self._signature(signed[:-32]))
-        return ticket.principal if valid and time.time() < ticket.until else None
+        return Credential(ticket.principal, ticket.credential) if valid and time.time() < ticket.until else None
 
     def _signature(self, ticket: bytes) -> bytes:
         return hmac.digest(self._key, ticket, "sha256")
