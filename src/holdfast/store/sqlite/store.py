@@ -53,6 +53,10 @@ INDEX_SECONDS, INDEX_TURNS, INDEX_TEXT = 2.0, 256, 1 << 20
 NOTE_SECONDS = 0.5
 """A turn that began in its log alone, and lasts so long, is noted in the database: other processes list it then."""
 
+UNUSED_SECONDS = 15.0
+"""A log in which no turn has begun for so long, or for twice that, is closed: each takes one of the open files that the
+process may have. The next turn of its session opens it again."""
+
 
 class SqliteStore:
     """See `holdfast.store.port.SessionStore`. Make one with `open`."""
@@ -70,6 +74,7 @@ class SqliteStore:
         self._reader = self._writer if self._files is None else DatabaseThread(path, vfs, "reader")
         self._key = b""
         self._noting: asyncio.TimerHandle | None = None  # set while a turn may have to be noted
+        self._closing: asyncio.TimerHandle | None = None  # set while logs are open that nothing may be in
         self._indexing: asyncio.TimerHandle | None = None  # set while something is to be indexed…
         self._unindexed = self._unindexed_text = 0  # …and how many turns and characters that are
 
@@ -354,6 +359,18 @@ class SqliteStore:
 
         await self._writer.write(claim.session, work)
         self._index_soon(lines)
+        if self._closing is None:
+            self._close_unused_later()
+
+    def _close_unused_later(self) -> None:
+        self._closing = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._close_unused)
+
+    def _close_unused(self) -> None:
+        """Close the logs that have not been used for a while, and look again as long as others are open."""
+        self._closing = None
+        if self._logs.has_idle:
+            self._writer.run(lambda _: self._logs.close_unused()).add_done_callback(_ignore)
+            self._close_unused_later()
 
     # Search
 
@@ -466,8 +483,9 @@ class SqliteStore:
             raise
 
     async def close(self) -> None:
-        if self._noting is not None:
-            self._noting.cancel()
+        for timer in (self._noting, self._closing):
+            if timer is not None:
+                timer.cancel()
         if self._indexing is not None:
             self._index()
         try:

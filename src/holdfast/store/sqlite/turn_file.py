@@ -55,6 +55,7 @@ class TurnFile:
         "_name",
         "_unwritten",
         "beginning",
+        "is_unused",
         "path",
         "size",
         "synced",
@@ -69,6 +70,8 @@ class TurnFile:
         """How that turn began, while only the log knows."""
         self.synced: int = 0
         """How much of it would survive the death of the machine."""
+        self.is_unused: bool = False
+        """Whether no turn has begun in it for a while."""
         self.path: str = str(path)
         self._directory = path.parent
         self._fd = fd
@@ -271,7 +274,7 @@ class TurnFile:
             self.empty()
         with self._access:
             self.turn = self.beginning = self._failed = None
-            self._unwritten = b""
+            self._unwritten, self.is_unused = b"", False
             unlock(self._fd)
 
 
@@ -304,10 +307,12 @@ class MemoryLog:
     def hold(self) -> None: ...
 
 
+_READ_AND_WRITE = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has only the last
+
+
 def open_log(path: Path) -> int:
     """Open a log, or make it; return its descriptor."""
-    flags = os.O_CREAT | os.O_RDWR
-    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the one, others have the other
+    flags = os.O_CREAT | _READ_AND_WRITE
     try:
         try:
             return os.open(path, flags, PRIVATE_FILE)
@@ -316,6 +321,19 @@ def open_log(path: Path) -> int:
             return os.open(path, flags, PRIVATE_FILE)
     except OSError as e:
         raise plain_error(e, UNWRITABLE) from e
+
+
+def reopen_log(path: Path, size: int) -> TurnFile | None:
+    """Open and lock a log that was closed with `size` bytes in it; return None if it is not there as it was left."""
+    try:
+        log = TurnFile(path, os.open(path, _READ_AND_WRITE))
+    except OSError:
+        return None
+    if log.size >= size and log.lock():  # there may be zeros behind what is in it
+        log.size = size
+        return log
+    log.close()
+    return None
 
 
 def _name_of(link: str, path: Path) -> str | None:

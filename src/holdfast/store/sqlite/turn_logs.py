@@ -21,7 +21,7 @@ import os
 import time
 from collections import OrderedDict
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -30,7 +30,7 @@ from holdfast.format.log_records import LoggedTurn, decode_log, decode_old_log, 
 from holdfast.model.kinds import DAMAGED
 from holdfast.store.port import KeptLog
 from holdfast.store.sqlite.files import is_at, lock, open_files_at_most, plain_error
-from holdfast.store.sqlite.turn_file import MORE_BYTES, UNWRITABLE, MemoryLog, TurnFile, open_log
+from holdfast.store.sqlite.turn_file import MORE_BYTES, UNWRITABLE, MemoryLog, TurnFile, open_log, reopen_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,13 @@ PUT_AWAY_SECONDS = 0.1
 _DAMAGED_LINE = msgspec.json.encode({"sessionUpdate": DAMAGED})
 
 
+class _ClosedLog(NamedTuple):
+    """Where a log is that was closed while its session is still ours, and how much is in it."""
+
+    path: str
+    size: int
+
+
 class TurnLogs:
     """The logs of one store. Those that this process writes are open, each under the claim of its session.
 
@@ -65,6 +72,7 @@ class TurnLogs:
         self._running: set[Claim] = set()
         self._unsealed: dict[Claim, TurnFile] = {}
         self._idle: OrderedDict[Claim, TurnFile] = OrderedDict()
+        self._closed: dict[Claim, _ClosedLog] = {}
         fewest, most = IDLE_LOGS
         self._idle_at_most = max(fewest, min(open_files_at_most() // 8, most))
         self._in_memory: dict[int, list[MemoryLog]] = {}
@@ -126,11 +134,14 @@ class TurnLogs:
         transaction.after_rollback(lambda: self._abandon(claim))
         if self._directory is None:
             return self._begin_in_memory(n, turn, opening)
+        closed = self._closed.pop(claim, None)
         log = self._idle.pop(claim, None)
         if log is not None and not log.lock():
             log.close()
             log = None
         if self.window is not None:
+            if log is None and closed is not None:  # the claim holds, so that it is not the log of another process
+                log = reopen_log(self._path(n), closed.size)
             log = self._with_room(n, log, accepted, self.window)
         log = log or self._opened(n, replaces=True)
         log.use(turn)
@@ -267,6 +278,7 @@ class TurnLogs:
     def release(self, claim: Claim) -> None:
         """Close the log under a claim; what is in it stays."""
         self._running.discard(claim)
+        self._closed.pop(claim, None)
         for logs in (self._unsealed, self._idle):
             if (log := logs.pop(claim, None)) is not None:
                 log.close()
@@ -291,8 +303,21 @@ class TurnLogs:
         self._remove_old(n, turn)
 
     def idle(self) -> list[Claim]:
-        """Return the claims whose logs are open and have nothing unsealed. The event loop calls this too."""
-        return list(self._idle)
+        """Return the claims whose logs have nothing unsealed, open or closed. The event loop calls this too."""
+        return [*self._idle, *self._closed]
+
+    @property
+    def has_idle(self) -> bool:
+        """True while a log is open that has nothing unsealed. The event loop asks."""
+        return bool(self._idle)
+
+    def close_unused(self) -> None:
+        """Close the logs in which no turn has begun since this was called before."""
+        for claim, log in list(self._idle.items()):
+            if not log.is_unused:
+                log.is_unused = True
+            elif (taken := self._idle.pop(claim, None)) is not None:  # else a turn has begun in it just now
+                self._close_idle(claim, taken)
 
     def close(self) -> None:
         """Close all logs. The event loop calls this when the writing thread has ended."""
@@ -346,10 +371,12 @@ class TurnLogs:
 
     def _remove_unused(self, n: int, is_unused: Callable[[int], bool]) -> None:
         path = str(self._path(n))
-        mine = next((claim for claim, log in list(self._idle.items()) if log.path == path), None)
+        mine = next((claim for claim, log in [*self._closed.items(), *self._idle.items()] if log.path == path), None)
         if mine is None:
             if is_unused(n):
                 self.remove(n)
+        elif self._closed.pop(mine, None) is not None:
+            self.remove(n)
         elif (log := self._idle.pop(mine, None)) is not None:  # else a turn has begun in it just now
             log.close()
             self.remove(n)
@@ -407,7 +434,12 @@ class TurnLogs:
             log.put_away(emptied=emptied)
             self._idle[claim] = log
             if len(self._idle) > self._idle_at_most:
-                self._idle.popitem(last=False)[1].close()
+                self._close_idle(*self._idle.popitem(last=False))
+
+    def _close_idle(self, claim: Claim, log: TurnFile) -> None:
+        """Close a log that has nothing unsealed; the next turn of its session opens it again."""
+        self._closed[claim] = _ClosedLog(log.path, log.size)
+        log.close()
 
     def _opened(self, n: int, *, replaces: bool) -> TurnFile:
         """Open and lock the log of a session; make it where there is none.
