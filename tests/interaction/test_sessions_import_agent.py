@@ -56,7 +56,7 @@ def importing(tmp_path: Path) -> Importing:
 def test_what_was_imported_is_listed_searched_and_shown(importing: Importing) -> None:
     write_session(importing.home, "one", "Where is the spade?", "In the shed.")
     said = importing.import_()
-    assert (said["agent"], said["present"], said["refused"]) == ("@agentclientprotocol/claude-agent-acp", 0, [])
+    assert (said["agent"], said["present"], said["refused"]) == ("claude", 0, [])
     (imported,) = said["sessions"]
     assert (imported["agentSessionId"], imported["cwd"]) == ("one", "/project")
     (listed,) = importing.run("list", "--all", "--json").json["sessions"]

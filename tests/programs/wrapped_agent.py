@@ -5,7 +5,7 @@ It speaks raw JSON-RPC, version 1 unless it has the habit "v2", and knows nothin
 hello" says hello, "remember heron" and "recall" try its memory, which is what it was told in this session and nothing
 else. Like real agents it saves the prompt when it comes and the answer when it is complete.
 
-Environment: AGENT_HOME, the directory of its sessions.
+Environment: AGENT_HOME, the directory of its sessions; AGENT_NAME, what it calls itself.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 HABITS = frozenset(habit.replace("-", " ") for habit in sys.argv[1:])
 V2 = "v2" in HABITS
 HOME = Path(os.environ.get("AGENT_HOME", "."))
+OWN_NAME = os.environ.get("AGENT_NAME", "wrapped")
 Message = dict[str, Any]
 OPTIONS: list[Message] = [
     {"optionId": "yes", "name": "Yes", "kind": "allow_once", "_meta": {"key": "y"}},
@@ -170,7 +171,7 @@ class WrappedAgent:
             able["additionalDirectories"] = {}
         if V2:
             session: Message = {**able, "prompt": {"embeddedContext": {}}, "mcp": {"stdio": {}}}
-            about = {"name": "wrapped", "version": "2"}
+            about = {"name": OWN_NAME, "version": "2"}
             self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": session}})
             return
         capabilities: Message = {
@@ -179,7 +180,7 @@ class WrappedAgent:
             "promptCapabilities": {"embeddedContext": "no resources" not in HABITS, "image": True},
         }
         version = params["protocolVersion"] if "v2 in name only" in HABITS else 1
-        about = {"name": "Copilot" if "names files" in HABITS else "wrapped", "version": "1"}
+        about = {"name": "Copilot" if "names files" in HABITS else OWN_NAME, "version": "1"}
         ways = [{"id": "key", "name": "A key", "type": "terminal", "args": ["login"]}]
         self.answer(
             id_,

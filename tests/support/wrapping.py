@@ -16,9 +16,10 @@ from holdfast.surface.v2.lift import Lifting as Lifting2
 from tests.support.acp import Serving
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from holdfast.engine import EngineLimits
+    from holdfast.store import SessionStore
 
 PROGRAM = str(Path(__file__).parent.parent / "programs" / "wrapped_agent.py")
 
@@ -54,6 +55,7 @@ async def wrapping(
     *habits: str,
     store: str | Path | None = None,
     limits: EngineLimits | None = None,
+    on_open: Callable[[SessionStore], Awaitable[None]] | None = None,
     **launch: Any,
 ) -> AsyncGenerator[Wrapped]:
     """Wrap the agent with these habits; its home and the store are in `tmp_path`, and stay there."""
@@ -63,7 +65,7 @@ async def wrapping(
     command = launch.pop("command", agent_command(*habits))
     launch.setdefault("exit_seconds", 0.3)
     async with ProxyPort(Launch(command, env=env, **launch)) as port:
-        host = Host(port, store=str(store or tmp_path / "sessions.db"), limits=limits)
+        host = Host(port, store=str(store or tmp_path / "sessions.db"), limits=limits, on_open=on_open)
         wrapped = Wrapped(host, port, home)
         try:
             yield wrapped

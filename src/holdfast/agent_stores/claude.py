@@ -33,8 +33,6 @@ _INTERRUPTED = "[Request interrupted by user"
 class ClaudeStore:
     """The sessions in a configuration directory of Claude Code."""
 
-    name = "@agentclientprotocol/claude-agent-acp"
-
     def __init__(self, home: Path | None, env: Mapping[str, str]) -> None:
         self._projects = (home or Path(env.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")) / "projects"
 

@@ -34,8 +34,6 @@ _FAILED = re.compile(r"(Process exited with code|Exit code:?) (?!0\b)|^aborted|\
 class CodexStore:
     """The sessions in a home directory of Codex."""
 
-    name = "@agentclientprotocol/codex-acp"
-
     def __init__(self, home: Path | None, env: Mapping[str, str]) -> None:
         self._home = home or Path(env.get("CODEX_HOME") or Path.home() / ".codex")
         self._titles: dict[str, str] | None = None

@@ -34,8 +34,6 @@ _CONTEXT = "<session_context>"
 class GeminiStore:
     """The sessions in a home directory of Gemini CLI."""
 
-    name = "gemini-cli"
-
     def __init__(self, home: Path | None, env: Mapping[str, str]) -> None:
         self._home = home or Path(env.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
         self._directories: dict[str, str] | None = None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _STORES = {"claude": ClaudeStore, "codex": CodexStore, "gemini": GeminiStore, "opencode": OpencodeStore}
 
-AGENTS = {name: store.name for name, store in _STORES.items()}
-"""The agents whose sessions can be read, and what each calls itself when it is wrapped."""
+AGENTS = tuple(_STORES)
+"""The agents whose sessions can be read, by the names that their wrapped sessions belong to."""
 
 
 def open_agent_store(agent: str, home: Path | None = None) -> AgentStore:

@@ -36,8 +36,6 @@ WHERE message.session_id = ? ORDER BY message.time_created, message.id, part.id
 class OpencodeStore:
     """The sessions in a data directory of opencode."""
 
-    name = "OpenCode"
-
     def __init__(self, home: Path | None, env: Mapping[str, str]) -> None:
         data = Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
         self._database = (home or data / "opencode") / "opencode.db"

@@ -274,6 +274,7 @@ def _proxy(launch: Launch, options: Mapping[str, Any]) -> ProxyPort:
 
 
 def _host(port: AgentPort, options: Mapping[str, Any]) -> Host:
+    from holdfast.cli.name_joining import join_and_log  # noqa: PLC0415
     from holdfast.engine import EngineLimits  # noqa: PLC0415
     from holdfast.server.host import Host  # noqa: PLC0415
     from holdfast.store import EventWindow  # noqa: PLC0415
@@ -281,7 +282,9 @@ def _host(port: AgentPort, options: Mapping[str, Any]) -> Host:
     protocol = cast("ProtocolChoice", options["protocol"])
     limits = EngineLimits(keep_events=EventWindow())
     store, node = options["store"], options["node"]
-    return Host(port, store=store, protocol=protocol, limits=limits, node=node, name="holdfast serve")
+    return Host(
+        port, store=store, protocol=protocol, limits=limits, node=node, name="holdfast serve", on_open=join_and_log
+    )
 
 
 def _limits(options: Mapping[str, Any]) -> Any:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.agent_name import name_of_command, split_agent_name
-from holdfast.editor_setup import EDITORS, WRAPPED, Entry, changes_made, plan_change, plan_undo
+from holdfast.editor_setup import EDITORS, Entry, changes_made, plan_change, plan_undo
 from holdfast.errors import UsageError
+from holdfast.known_agents import KNOWN_AGENTS, one_name
 
 if TYPE_CHECKING:
     from holdfast.editor_setup import Change
@@ -27,7 +28,7 @@ HELP = f"""Put an agent into an editor's settings: shows what would change, and 
   holdfast setup zed --undo                 take back what was done last
   holdfast setup                            what was done so far
 
-EDITOR is one of {", ".join(EDITORS)}. AGENT is a Python file, `code`, `demo`, or one of {", ".join(WRAPPED)}.
+EDITOR is one of {", ".join(EDITORS)}. AGENT is a Python file, `code`, `demo`, or one of {", ".join(KNOWN_AGENTS)}.
 
 Everything else in the file stays as it is, comments too. What was there before is kept beside your sessions."""
 
@@ -36,10 +37,7 @@ Everything else in the file stays as it is, comments too. What was there before 
 @click.argument("editor", required=False, type=click.Choice(list(EDITORS)), metavar="[EDITOR]")
 @click.argument("agent", nargs=-1, metavar="[AGENT | -- COMMAND]")
 @click.option("--title", help="What the editor lists the agent under.")
-@click.option(
-    "--name",
-    help="For a COMMAND: the name its sessions are listed under (default: its own: `weather` for `python weather.py`).",
-)
+@click.option("--name", help="The name its sessions belong to (default: what the agent calls itself).")
 @click.option(
     "--file", "settings", type=click.Path(path_type=Path, dir_okay=False), help="The settings file, if it is elsewhere."
 )
@@ -123,24 +121,28 @@ def _agreed(change: Change, *, dry_run: bool, yes: bool) -> bool:
 def _entry(agent: tuple[str, ...], title: str | None, name: str | None, wrapped_title: str) -> Entry:
     """Return what an editor starts for an agent, with paths that hold wherever the editor is started."""
     first, rest = agent[0], agent[1:]
-    if not rest and first in WRAPPED:
-        known = WRAPPED[first]
-        command = _found(known.command, f"install it: {known.install}")
-        return Entry(
-            title or wrapped_title.format(known.title), (*_ourselves(), "wrap", "--name", name or first, "--", *command)
-        )
     file = split_agent_name(first)[0]
     file = file if file.endswith(".py") else ""
     if not rest and (file or first in ("code", "demo")):
-        if name is not None:
-            raise UsageError("--name is for a COMMAND: an agent of yours says its name itself")
         if file and not Path(file).is_file():
             raise UsageError(f"there is no {file} here")
         target = str(Path(file).absolute()) + first[len(file) :] if file else first
-        return Entry(title or (Path(file).stem if file else f"holdfast {first}"), (*_ourselves(), "run", target))
-    command = _found(agent, "name a Python file, or a command behind `--`")
-    called = name or name_of_command(agent)
-    return Entry(title or wrapped_title.format(called), (*_ourselves(), "wrap", "--name", called, "--", *command))
+        called = name or (Path(file).stem if file else f"holdfast {first}")
+        return Entry(title or called, (*_ourselves(), "run", *_name_option(name), target))
+    known = KNOWN_AGENTS.get(one_name(first)) if not rest else None
+    if known is not None:
+        command = _found(known.command, f"install it: {known.install}")
+        called, shown = name or one_name(first), known.title
+    else:
+        command = _found(agent, "name a Python file, or a command behind `--`")
+        program = one_name(name_of_command(agent))
+        called, shown = name or (program if program in KNOWN_AGENTS else None), name or name_of_command(agent)
+    return Entry(title or wrapped_title.format(shown), (*_ourselves(), "wrap", *_name_option(called), "--", *command))
+
+
+def _name_option(name: str | None) -> tuple[str, ...]:
+    """Return the option for the name that sessions belong to; without one it is what the agent calls itself."""
+    return ("--name", name) if name is not None else ()
 
 
 def _found(command: tuple[str, ...], otherwise: str) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def on_store(
         def command(*args: Any, place: str | None, **kwargs: Any) -> int | None:
             async def on_it() -> int | None:
                 async with opened(place, makes=makes) as store:
+                    await _join_names(store)
                     return await work(store, *args, **kwargs)
 
             return run_async(on_it())
@@ -62,6 +63,19 @@ def on_store(
         return command
 
     return decorate
+
+
+async def _join_names(store: SessionStore) -> None:
+    """Let the sessions of each known agent have one name, and tell the user which did not."""
+    from holdfast.known_agents import one_name  # noqa: PLC0415
+
+    if all(one_name(scope.agent or "") == scope.agent for scope in await store.scopes()):
+        return
+    from holdfast.cli import output  # noqa: PLC0415
+    from holdfast.cli.name_joining import join_names  # noqa: PLC0415  (once in the life of a store)
+
+    for joined in await join_names(store):
+        output.tell(f"holdfast: {joined}")
 
 
 def _interrupt(_signal: int, _frame: object) -> None:
@@ -111,10 +125,22 @@ async def scope_of(store: SessionStore, agent: str | None) -> Scope:
     from holdfast.errors import UsageError  # noqa: PLC0415
     from holdfast.model import Scope  # noqa: PLC0415
 
-    if agent is not None and agent not in (known := await store.agents(LOCAL)):
-        named = ", ".join(known) or "none yet"
-        raise UsageError(f"there are no sessions of an agent {agent[:80]!r}; there are sessions of: {named}")
+    if agent is not None:
+        agent = await agent_called(store, agent)
+        if agent not in (known := await store.agents(LOCAL)):
+            named = ", ".join(known) or "none yet"
+            raise UsageError(f"there are no sessions of an agent {agent[:80]!r}; there are sessions of: {named}")
     return Scope(LOCAL, agent)
+
+
+async def agent_called(store: SessionStore, name: str) -> str:
+    """Return the name that the sessions of an agent belong to, for any name that the user has for it.
+
+    An agent of an author may be called as a known agent is elsewhere: a name that has sessions means itself.
+    """
+    from holdfast.known_agents import one_name  # noqa: PLC0415
+
+    return name if name in await store.agents(LOCAL) else one_name(name)
 
 
 async def find_session(store: SessionStore, name: str, *, archived: bool = False) -> SessionInfo:

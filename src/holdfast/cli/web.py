@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import socket
 
     from holdfast.server.remote import RemoteServer
+    from holdfast.store import SessionStore
     from holdfast.web import PageAgent
     from holdfast.web.agents_file import AgentEntry, AgentsFile
 
@@ -85,7 +86,6 @@ def page_server(place: str | None, port: int) -> RemoteServer:
     from holdfast.server.host import Host  # noqa: PLC0415
     from holdfast.server.remote import RemoteServer, SignIn, TokenFile, names_for  # noqa: PLC0415
     from holdfast.sharing import ShareLinks  # noqa: PLC0415
-    from holdfast.store import open_store  # noqa: PLC0415
     from holdfast.web import WebPages  # noqa: PLC0415
     from holdfast.web.agents_file import AgentsOfFile  # noqa: PLC0415
     from holdfast.web.no_agent import NoAgent  # noqa: PLC0415
@@ -93,7 +93,7 @@ def page_server(place: str | None, port: int) -> RemoteServer:
     files = server_files(place)
     agents = AgentsOfFile(_agents_file(place), lambda name, entry: start_agent(name, entry, place))
     pages = WebPages(
-        lambda: open_store(place), agents, directory=files.tokens.parent / "web", shares=ShareLinks(files.shares)
+        lambda: _open_library(place), agents, directory=files.tokens.parent / "web", shares=ShareLinks(files.shares)
     )
     return RemoteServer(
         Host(NoAgent(), store=place),
@@ -104,6 +104,15 @@ def page_server(place: str | None, port: int) -> RemoteServer:
         shared=pages.shared,
         on_close=pages.close,
     )
+
+
+async def _open_library(place: str | None) -> SessionStore:
+    from holdfast.cli.name_joining import join_and_log  # noqa: PLC0415
+    from holdfast.store import open_store  # noqa: PLC0415
+
+    store = await open_store(place)
+    await join_and_log(store)
+    return store
 
 
 def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
@@ -207,13 +216,14 @@ def _named(
 ) -> tuple[str, AgentEntry]:
     """Return the name and the entry of an agent that a command line names."""
     from holdfast.cli.remember import entry_of_command, entry_of_file  # noqa: PLC0415
+    from holdfast.known_agents import one_name  # noqa: PLC0415
 
     if command is None:
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
         return load_agent(agent or "").name, entry_of_file(agent or "")
     entry = entry_of_command(command)
-    return name or asyncio.run(_name_of(entry.command, place)), entry
+    return one_name(name) if name else asyncio.run(_name_of(entry.command, place)), entry
 
 
 async def _name_of(command: tuple[str, ...], place: str | None) -> str:

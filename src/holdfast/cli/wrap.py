@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
     from holdfast.diagnostics.wire_record import WireRecord
+    from holdfast.store import SessionStore
 
 
 EXIT_SECONDS = 0.25
@@ -54,10 +55,18 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
 
     async def serve() -> None:
         async with _port(launch, arguments) as port:
-            host = Host(port, store=arguments.store, protocol=arguments.protocol, in_chain=not command)
+            host = Host(
+                port, store=arguments.store, protocol=arguments.protocol, in_chain=not command, on_open=_join_names
+            )
             await serve_stdio(host, on_frame=on_frame)
 
     run_to_the_end(serve())
+
+
+async def _join_names(store: SessionStore) -> None:
+    from holdfast.cli.name_joining import join_and_log  # noqa: PLC0415  (with the store, not before)
+
+    await join_and_log(store)
 
 
 def _port(launch: Launch, arguments: argparse.Namespace) -> ProxyPort:

@@ -5,6 +5,6 @@ files so that nothing in them is lost. Nothing here asks anybody: that is the co
 """
 
 from holdfast.editor_setup.changes import Change, changes_made, plan_change, plan_undo
-from holdfast.editor_setup.editors import EDITORS, WRAPPED, Editor, Entry
+from holdfast.editor_setup.editors import EDITORS, Editor, Entry
 
-__all__ = ["EDITORS", "WRAPPED", "Change", "Editor", "Entry", "changes_made", "plan_change", "plan_undo"]
+__all__ = ["EDITORS", "Change", "Editor", "Entry", "changes_made", "plan_change", "plan_undo"]

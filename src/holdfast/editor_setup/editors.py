@@ -36,27 +36,6 @@ class Editor(NamedTuple):
     """How an agent that is wrapped is told from the same agent without us."""
 
 
-class Wrapped(NamedTuple):
-    """An agent that people have."""
-
-    title: str
-    command: tuple[str, ...]
-    install: str
-
-
-WRAPPED = {
-    "claude": Wrapped("Claude", ("claude-agent-acp",), "npm install -g @agentclientprotocol/claude-agent-acp"),
-    "codex": Wrapped("Codex", ("codex-acp",), "npm install -g @agentclientprotocol/codex-acp"),
-    "gemini": Wrapped("Gemini", ("gemini", "--acp"), "npm install -g @google/gemini-cli"),
-    "opencode": Wrapped("opencode", ("opencode", "acp"), "npm install -g opencode-ai"),
-    "copilot": Wrapped("Copilot", ("copilot", "--acp"), "npm install -g @github/copilot"),
-    "goose": Wrapped("goose", ("goose", "acp"), "npm install -g @aaif/goose"),
-    "kimi": Wrapped("Kimi", ("kimi", "acp"), "npm install -g @moonshot-ai/kimi-code"),
-    "vibe": Wrapped("Vibe", ("vibe-acp",), "uv tool install mistral-vibe"),
-}
-"""Agents that are wrapped by their short names, which are the names that sessions are listed under."""
-
-
 def _zed_file() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "Zed" / "settings.json"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidParams
 from holdfast.format import lines_of
-from holdfast.model import History, Page, SessionInfo, SessionState
+from holdfast.model import History, Page, Scope, SessionInfo, SessionState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from holdfast.engine.ports import AgentPort, ConnectedClient, SessionClient
-    from holdfast.model import OwnSession, Scope
+    from holdfast.model import OwnSession
     from holdfast.store import Store
 
+log: logging.Logger = logging.getLogger(__name__)
+
 _MESSAGES = frozenset({"user_message", "agent_message"})
+_UNIQUE_CHARACTERS = 16
+"""An id of so many characters is no counter: no other agent has the same."""
 _SEPARATOR = "~"
 """Stands in a cursor between the store's own and the time where the next page begins."""
 
@@ -37,8 +42,19 @@ class OwnSessions:
     async def unknown(self, scope: Scope, client: ConnectedClient, cwd: str | None) -> list[OwnSession]:
         """Return the agent's own sessions that are not ours, and were not deleted."""
         own = await self._port.own_sessions(client, cwd)
-        known = await self._store.find_aliases(scope, [session.id for session in own]) if own else {}
-        return [session for session in own if session.id not in known]
+        names = [session.id for session in own]
+        known = await self._store.find_aliases(scope, names) if own else {}
+        elsewhere = await self._under_other_names(scope, names)
+        return [session for session in own if session.id not in known and session.id not in elsewhere]
+
+    async def _under_other_names(self, scope: Scope, names: Sequence[str]) -> Collection[str]:
+        """Return those of the agent's ids whose sessions the principal has already, under another name of the agent.
+
+        Adopted once more, one conversation would have two histories. An id that is short may be a counter, and those
+        of two agents are the same by chance.
+        """
+        unique = [name for name in names if len(name) >= _UNIQUE_CHARACTERS]
+        return await self._store.find_aliases(Scope(scope.principal), unique) if unique else ()
 
     async def find(self, name: str, scope: Scope, client: ConnectedClient) -> OwnSession | None:
         """Return the agent's own session of a name, which is its own id or the one it has in lists."""
@@ -52,6 +68,9 @@ class OwnSessions:
         known = await self._store.find_aliases(scope, [name])
         if name in known:
             return known[name]
+        if name in await self._under_other_names(scope, [name]):
+            log.warning("The agent's session %s belongs to another name of the agent here; hand it over", name)
+            return None
         listed = await self.find(name, scope, client)
         adopted = await self._port.adopt(name if listed is None else listed.id, client)
         if adopted is None:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from holdfast.errors import AgentRefused, InternalError, InvalidParams, UsageError
+from holdfast.known_agents import name_of_wrapped
 from holdfast.model import LOCAL, AgentDescription, AuthMethod, ClientInfo
 from holdfast.model.events import is_object
 from holdfast.proxy.handshake import served_capabilities
@@ -138,7 +139,7 @@ class ProxyPort:
         by |= {"load": "holdfast", "resume": "holdfast", "rename": "holdfast", "archive": "holdfast"}
         meta: Any = process.answer.get("_meta")
         return AgentDescription(
-            name=self.launch.name or agent.name or self.launch.base_name,
+            name=self._name(agent.name),
             version=agent.release or "0",
             title=agent.title,
             accepts=frozenset(kind for kind in ("image", "audio", "resource") if agent.can(kind)),
@@ -149,6 +150,13 @@ class ProxyPort:
             forwards=True,
             meta={**(meta if isinstance(meta, dict) else {}), BY: by},
         )
+
+    def _name(self, own: str | None) -> str:
+        """Return the name that its sessions belong to (F1); the names of a known agent are one."""
+        launch = self.launch
+        if launch.open is not None:  # an agent of this process has the name that its author gives it
+            return launch.name or own or launch.base_name
+        return name_of_wrapped(launch.name, own, launch.command) or launch.base_name
 
     async def log_in(self, method_id: str, client: ConnectedClient) -> None:
         """Log in to the agent."""

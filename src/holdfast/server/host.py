@@ -12,8 +12,11 @@ from holdfast.server.repeats import Repeats
 from holdfast.server.shared_lines import SharedLines
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from holdfast.engine import AgentPort, Engine, EngineLimits
     from holdfast.neighbours import NodeSecret, PeerNeighbours
+    from holdfast.store import SessionStore
 
 ProtocolChoice: TypeAlias = Literal["1", "2", "auto"]
 
@@ -48,18 +51,21 @@ class Host:
         in_chain: bool = False,
         node: NodeAddress | None = None,
         name: str | None = None,
+        on_open: Callable[[SessionStore], Awaitable[None]] | None = None,
     ) -> None:
         """Prepare to serve an agent.
 
         Where it `shares`, other processes on the store can follow the sessions that are open here, and their sessions
         can be followed here. On a store for many machines that needs a `node`: where they reach this one. `name` is
         what they call this process; without one, as where an editor has started it, they say its client's name.
+        `on_open` is given the store before the first session is looked for.
         """
         self.port = port
         self.in_chain = in_chain
         """Whether a conductor puts it before another agent, and begins with `proxy/initialize` (G10, unstable)."""
         self.versions: tuple[int] | tuple[int, int] = {"1": (1,), "2": (2,), "auto": (1, 2)}[protocol]
         self._store = store
+        self._on_open = on_open
         self._limits = limits
         self._shares = shares
         self.node = node
@@ -104,6 +110,8 @@ class Host:
         from holdfast.store import open_store  # noqa: PLC0415
 
         store = await open_store(self._store, node_url=None if self.node is None else self.node.url)
+        if self._on_open is not None:
+            await self._on_open(store)
         address = store.address if self._shares else None
         limits = self._limits
         if address is not None:

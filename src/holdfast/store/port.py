@@ -374,6 +374,10 @@ class Library(Protocol):
         """Return, by their ids, which sessions living processes have open."""
         ...
 
+    async def scopes(self) -> list[Scope]:
+        """Return whose sessions there are: every principal with every agent that it has sessions of."""
+        ...
+
     async def agents(self, principal: str) -> list[str]:
         """Name the agents that a principal has sessions of, in alphabetical order."""
         ...

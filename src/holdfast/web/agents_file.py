@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.known_agents import one_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +75,7 @@ class AgentsFile:
             raise UsageError(f"others can write {self.path}, and so have programs started: chmod go-w {self.path}")
         if (status.st_mtime_ns, status.st_size) != self._read_at:
             try:
-                self._entries = msgspec.toml.decode(self.path.read_bytes(), type=_File).agents
+                self._entries = _by_one_name(msgspec.toml.decode(self.path.read_bytes(), type=_File).agents)
             except msgspec.DecodeError as e:
                 raise UsageError(f"{self.path} makes no sense: {e}") from None
             self._read_at = (status.st_mtime_ns, status.st_size)
@@ -93,6 +94,7 @@ class AgentsFile:
     def remove(self, name: str) -> bool:
         """Remove an agent; return whether there was one."""
         before = self.entries()
+        name = name if name in before else one_name(name)
         if name not in before:
             return False
         self._write({other: entry for other, entry in before.items() if other != name})
@@ -168,6 +170,12 @@ class AgentsOfFile:
         """End what was started."""
         for agent in [*self._replaced, *(agent for _, agent in self._made.values())]:
             await agent.end()
+
+
+def _by_one_name(entries: dict[str, AgentEntry]) -> dict[str, AgentEntry]:
+    """Return the agents by the names that their sessions belong to; a file may say another name of a known agent."""
+    named = {one_name(name): entry for name, entry in entries.items() if entry.command}
+    return named | {name: entry for name, entry in entries.items() if entry.run is not None or name in named}
 
 
 def _how(entry: AgentEntry) -> str:

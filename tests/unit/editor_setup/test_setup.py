@@ -97,8 +97,38 @@ def test_a_script_is_called_by_its_name_and_found_wherever_the_editor_starts_it(
     monkeypatch.chdir(tmp_path)
     assert setup("zed", "--yes", "--", sys.executable, "-u", "weather.py", "--style", "no.file").exit_code == 0
     added = read_jsonc(settings.read_text()).value["agent_servers"]["weather, kept"]["args"]
-    assert added[:4] == ["wrap", "--name", "weather", "--"]
-    assert added[5:] == ["-u", str(tmp_path / "weather.py"), "--style", "no.file"]
+    assert added[:2] == ["wrap", "--"]  # its sessions have the name that it has in the terminal too: its own
+    assert added[3:] == ["-u", str(tmp_path / "weather.py"), "--style", "no.file"]
+
+
+@pytest.mark.requirement("F1")
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["gemini"], "gemini"),
+        (["gemini-cli"], "gemini"),
+        (["--", "gemini", "--acp"], "gemini"),
+        (["--", "npx", "-y", "@google/gemini-cli", "--acp"], "gemini"),
+        (["--name", "mine", "gemini"], "mine"),
+    ],
+)
+def test_a_known_agent_has_one_name_whatever_command_starts_it(
+    arguments: list[str], name: str, settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in ("gemini", "npx"):
+        (home / program).write_text("#!/bin/sh\n")
+        (home / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(home))
+    done = setup("zed", "--title", "G", "--yes", *arguments)
+    assert done.exit_code == 0, done.output
+    assert read_jsonc(settings.read_text()).value["agent_servers"]["G"]["args"][:3] == ["wrap", "--name", name]
+
+
+@pytest.mark.requirement("F1")
+def test_an_agent_of_ours_gets_the_name_that_the_user_gives_it(settings: Path, home: Path) -> None:
+    assert setup("zed", "weather.py", "--name", "winter", "--yes").exit_code == 0
+    added = read_jsonc(settings.read_text()).value["agent_servers"]["winter"]["args"]
+    assert added == ["run", "--name", "winter", str(home / "weather.py")]
 
 
 def test_a_wrapped_agent_is_found_by_its_short_name_or_by_its_command(
@@ -245,7 +275,7 @@ def test_what_a_file_was_is_kept_for_its_owner_alone(settings: Path) -> None:
 def test_acpx_gets_a_name_that_one_can_type(home: Path) -> None:
     assert setup("acpx", "--yes", "--", "/bin/sh", "-c", "x").exit_code == 0
     agents = json.loads((home / ".acpx" / "config.json").read_text())["agents"]
-    assert agents["sh-kept"]["argv"][1:] == ["wrap", "--name", "sh", "--", "/bin/sh", "-c", "x"]
+    assert agents["sh-kept"]["argv"][1:] == ["wrap", "--", "/bin/sh", "-c", "x"]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +296,6 @@ def test_editors_whose_settings_are_programs_get_text_to_paste(editor: str, has:
         (["zed", "nothing.py"], "no nothing.py"),
         (["zed", "--undo", "weather.py"], "the editor alone"),
         (["zed", "no-such-program"], "no program no-such-program"),
-        (["zed", "weather.py", "--name", "x"], "for a COMMAND"),
     ],
 )
 def test_what_makes_no_sense_is_said(arguments: list[str], says: str) -> None:

@@ -37,12 +37,13 @@ async def import_agent(store: SessionStore, source: str, home: Path | None, agen
     """Add the sessions that an agent keeps itself and that are not here yet.
 
     `source` is one of `holdfast.agent_stores.AGENTS`, `home` where it keeps them if not in the usual place, `agent` the
-    name they get here if not the agent's own.
+    name they get here if not `source`.
     """
-    from holdfast.agent_stores import AGENTS, open_agent_store  # noqa: PLC0415
+    from holdfast.agent_stores import open_agent_store  # noqa: PLC0415
+    from holdfast.known_agents import one_name  # noqa: PLC0415
 
     theirs = open_agent_store(source, home)
-    done = Imported(agent or AGENTS[source], [], [], [])
+    done = Imported(one_name(agent or source), [], [], [])
     places = theirs.locate()
     with output.working(f"Reading what {source} has kept", len(places)) as advance:
         for place in reversed(places):  # the oldest first, so that the newest is at the top of lists

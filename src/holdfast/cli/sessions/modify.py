@@ -11,6 +11,7 @@ import click
 from holdfast.cli import output
 from holdfast.cli.completion import complete_sessions
 from holdfast.cli.store_arguments import (
+    agent_called,
     find_session,
     find_sessions,
     on_store,
@@ -42,6 +43,7 @@ async def fork(
     from holdfast.engine import claim_session  # noqa: PLC0415
     from holdfast.export.document import session_summary  # noqa: PLC0415
 
+    agent = None if agent is None else await agent_called(store, agent)
     seen = await store.snapshot((await find_session(store, session)).id)
     if seen.unsealed is not None and seen.unsealed.running_in is None:
         # Its turn broke: it is ended first, as anybody would who opens the session.
@@ -120,6 +122,7 @@ async def hand_over(
 
     if everything != (old is not None) or everything == bool(sessions):
         raise UsageError("name SESSIONS, or --all with --from AGENT")
+    agent = await agent_called(store, agent)
     found = await _all_of(store, old) if old is not None else await find_sessions(store, sessions)
     refused: dict[str, str] = {}
     with output.working("Handing over", len(found)) as advance:
@@ -145,7 +148,7 @@ async def _all_of(store: SessionStore, agent: str) -> list[SessionInfo]:
     cursor = None
     while True:
         page = await store.list(scope, cwd=None, archived="include", cursor=cursor, limit=200)
-        found += (info for info in page.sessions if info.agent == agent)
+        found += (info for info in page.sessions if info.agent == scope.agent)
         if (cursor := page.cursor) is None:
             return found
 

@@ -60,6 +60,11 @@ SELECT id FROM holdfast.scope WHERE principal = $1 AND agent = $2;
 -- name: add_scope
 INSERT INTO holdfast.scope (principal, agent) VALUES ($1, $2) ON CONFLICT DO NOTHING;
 
+-- name: used_scopes
+SELECT principal, agent FROM holdfast.scope
+WHERE agent <> '' AND EXISTS (SELECT FROM holdfast.session WHERE listed AND session.scope = scope.id)
+ORDER BY principal COLLATE "C", agent COLLATE "C";
+
 -- name: agents_of_principal
 SELECT agent FROM holdfast.scope
 WHERE principal = $1 AND agent <> ''

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.errors import SessionBusy, StoreError
 from holdfast.format import Line, stored, with_texts
 from holdfast.format.segments import Cut, checksum
-from holdfast.model import UNBOUND, Page, SessionState
+from holdfast.model import UNBOUND, Page, Scope, SessionState
 from holdfast.model.kinds import HAND_OVER
 from holdfast.store import cursors
 from holdfast.store.history_blocks import BlockReader
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from typing import Literal
 
-    from holdfast.model import ArchiveFilter, Scope, SessionInfo
+    from holdfast.model import ArchiveFilter, SessionInfo
     from holdfast.store.port import Claimed, EventWindow, Hit, KeptLog, Record, Shared, Snapshot
     from holdfast.store.postgres.flushing import TurnRows
     from holdfast.store.postgres.nodes import Node
@@ -130,6 +130,10 @@ class PostgresStore:
     async def owners(self) -> dict[str, Owner]:
         rows = await self._database.fetch("owners")
         return {row["id"]: Owner(called(row), row["node_url"]) for row in rows}
+
+    async def scopes(self) -> list[Scope]:
+        rows = await self._database.fetch("used_scopes")
+        return [Scope(row["principal"], row["agent"]) for row in rows]
 
     async def agents(self, principal: str) -> list[str]:
         if not is_storable(principal):

@@ -12,6 +12,11 @@ SELECT id, agent FROM scope WHERE principal = :principal;
 -- name: count_scopes
 SELECT count(*) FROM scope;
 
+-- name: used_scopes
+SELECT principal, agent FROM scope
+WHERE agent <> '' AND EXISTS (SELECT 1 FROM session WHERE listed = 1 AND session.scope = scope.id)
+ORDER BY principal, agent;
+
 -- name: agents_of_principal
 SELECT agent FROM scope
 WHERE principal = :principal AND agent <> ''

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.model import UNBOUND
+from holdfast.model import UNBOUND, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.model import Scope
     from holdfast.store.sqlite.database import Database
 
 
@@ -44,6 +43,11 @@ def find_aliases(db: Database, scope: Scope, names: Sequence[str]) -> dict[str, 
 def covers_all(db: Database, scope: Scope) -> bool:
     """Return whether a scope covers every session of the store."""
     return len(scope_numbers(db, scope)) == db.value("count_scopes")
+
+
+def used_scopes(db: Database) -> list[Scope]:
+    """Return every principal with every agent that it has sessions of."""
+    return [Scope(principal, agent) for principal, agent in db.rows("used_scopes")]
 
 
 def agents_of(db: Database, principal: str) -> list[str]:

@@ -132,6 +132,9 @@ class SqliteStore:
     async def owners(self) -> dict[str, Owner]:
         return await self._writer.write("", lambda transaction: self._claims.owners(transaction.db))
 
+    async def scopes(self) -> list[Scope]:
+        return await self._reader.run(scopes.used_scopes)
+
     async def agents(self, principal: str) -> list[str]:
         return await self._reader.run(lambda db: scopes.agents_of(db, principal))
 
