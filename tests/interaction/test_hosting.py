@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.remote import served
@@ -103,6 +103,32 @@ async def test_it_is_noted_who_opened_asked_answered_and_deleted(tmp_path: Path)
     assert answered["session"] == session and answered["answer"].startswith("allow")
     assert next(line for line in lines if line.get("error"))["error"] == -32002
     assert "private" not in (tmp_path / "audit.jsonl").read_text()
+
+
+@pytest.mark.requirement("P10", "H11")
+async def test_no_secret_of_a_link_and_no_control_character_is_noted(tmp_path: Path) -> None:
+    secret = "Zk3-_9" + "a1B2c3D4e5F6g7H8i9J0a1B2c3D4e5F6g7H8i"
+    audit = AuditLog(tmp_path / "audit.jsonl")
+    async with served(audit=audit, pages=nothing_here) as remote:
+        for method, path in (
+            *(("POST", f"/share/{secret}"), ("PUT", f"/link/{secret}"), ("DELETE", f"//share/{secret}/x")),
+            *(
+                ("POST", "/share/short"),
+                ("POST", f"/any/where/link/{secret}"),
+                ("POST", "/a%1b%5b2J%c2%9b31m%e2%80%ae"),
+            ),
+        ):
+            assert (await remote.ask(method, path)).status == 404
+    written = (tmp_path / "audit.jsonl").read_text()
+    assert secret not in written and "short" not in written
+    paths = [json.loads(line)["path"] for line in written.splitlines()]
+    assert paths[:2] == ["/share/…", "/link/…"] and paths[-1].startswith("/a\x1b[2J")
+    assert not {"\x1b", "\x9b", "\u202e"} & set(written)
+
+
+async def nothing_here(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 404, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def test_the_audit_log_is_rotated_by_moving_it_and_strangers_cannot_fill_it(tmp_path: Path) -> None:

@@ -16,20 +16,22 @@ from tests.support.wrapping import agent_command
 from holdfast.transport import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from holdfast.transport import ProcessTransport
 
 
 @asynccontextmanager
-async def started(tmp_path: Path, *habits: str, version: int = 1) -> AsyncGenerator[tuple[Client, ProcessTransport]]:
+async def started(
+    tmp_path: Path, *habits: str, version: int = 1, on_stderr: Callable[[bytes], None] | None = None, **more: str
+) -> AsyncGenerator[tuple[Client, ProcessTransport]]:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     store = str(tmp_path / "sessions.db")
     command = (sys.executable, "-m", "holdfast", "wrap", "--store", store, "--name", "mine", "--")
-    env = {**os.environ, "AGENT_HOME": str(home)}
-    transport = await spawn(*command, *agent_command(*habits), env=env, patience=20.0)
+    env = {**os.environ, "AGENT_HOME": str(home), **more}
+    transport = await spawn(*command, *agent_command(*habits), env=env, patience=20.0, on_stderr=on_stderr)
     try:
         client = Client(transport, version)
         await client.initialize()
@@ -72,3 +74,23 @@ async def test_the_library_shows_a_wrapped_session_with_its_agent(tmp_path: Path
     assert "The heron is a bird" in await holdfast("show", session)
     assert "heron" in await holdfast("search", "heron")
     assert "The heron is a bird" in await holdfast("export", session, "--format", "markdown")
+
+
+@pytest.mark.requirement("P10", "P13")
+async def test_what_an_agent_writes_to_stderr_is_shown_without_controls_and_keys(tmp_path: Path) -> None:
+    written, has_ended = bytearray(), asyncio.Event()
+
+    def take(chunk: bytes) -> None:
+        written.extend(chunk)
+        if b"no end" in written:
+            has_ended.set()
+
+    said = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\x1b[0m \x9b31m \u202e 10%\r90% my key is very-private\nand é\nno end"
+    async with started(tmp_path, on_stderr=take, MY_API_KEY="very-private") as (client, _):
+        session = await client.new(str(tmp_path))
+        assert await client.prompt(session, f"stderr {json.dumps(said)}") == "end_turn"
+        async with asyncio.timeout(client.patience):
+            await has_ended.wait()
+    shown = written.decode()
+    assert "90% my key is …\nand é\nno end" in shown
+    assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(shown) and "very-private" not in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from base64 import b64decode
 from pathlib import Path
@@ -419,6 +420,27 @@ async def test_an_agent_that_dies_ends_its_turn_with_its_last_words_and_is_start
         client.forget()
         assert await client.prompt(session, "say on") == "end_turn"
         assert client.said().endswith("on")
+
+
+@pytest.mark.requirement("G8", "P13")
+async def test_last_words_cannot_steer_a_terminal(tmp_path: Path, version: int) -> None:
+    async with wrapping(tmp_path, *habits(version)) as wrapped:
+        client = await wrapped.client(version)
+        session = await client.new(str(tmp_path))
+        turn = client.begin_prompt(session, f"die {json.dumps(HOSTILE)}")
+        if version == 1:
+            with pytest.raises(Refused) as refused:
+                await patiently(turn)
+            message = refused.value.message
+        else:
+            await client.until(lambda: "error" in client.states())
+            message = client.updates("state_update")[-1]["error"]["message"]
+        assert "I have seen too much" in message and "red" in message
+        assert not STEERING.search(message)
+
+
+HOSTILE = "\x1b[2J\x1b[31mred\x1b[0m \x1b]0;owned\x07 \x9b31m \u202e \x7f \b"
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 
 
 @pytest.mark.requirement("G8")

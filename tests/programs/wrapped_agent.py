@@ -490,9 +490,11 @@ class WrappedAgent:
             case "wait":
                 self.say("waiting ")
                 return self.wait()
+            case "stderr":
+                os.write(2, json.loads(rest).encode())
             case "die":
                 self.say("goodb")
-                print("I have seen too much", file=sys.stderr, flush=True)
+                print("I have seen too much", json.loads(rest or '""'), file=sys.stderr, flush=True)
                 os._exit(7)
             case "fail":
                 return None

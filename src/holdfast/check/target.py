@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.check.process_tree import alive, descendants, marked
 from holdfast.errors import UsageError
+from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -174,7 +175,7 @@ class ProcessLink:
     @property
     def stderr(self) -> str:
         """The last that it wrote to stderr."""
-        return self._stderr.decode(errors="replace").strip()
+        return terminal_text(self._stderr).strip()
 
     @property
     def children(self) -> frozenset[int]:

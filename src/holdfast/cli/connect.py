@@ -61,8 +61,16 @@ def connect(
 
     make_undumpable()
     tell_what_it_waits_for([url])
-    logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="holdfast connect: %(message)s")
+    _log_to_stderr(log_level)
     run_to_the_end(_relay(url, find_token(url, token_file), list(maps), ca, wait))
+
+
+def _log_to_stderr(level: str) -> None:
+    from holdfast.diagnostics.logging_setup import TextLines  # noqa: PLC0415  (`--help` needs none of it)
+
+    stream = logging.StreamHandler(sys.stderr)
+    stream.setFormatter(TextLines("holdfast connect: %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[stream])
 
 
 def find_token(url: str, token_file: Path | None) -> str | None:
@@ -89,6 +97,7 @@ async def _relay(url: str, token: str | None, maps: list[str], ca: str | None, p
     from holdfast.errors import ConnectionLost  # noqa: PLC0415
     from holdfast.transport import open_stdio  # noqa: PLC0415
     from holdfast.transport.websocket_client import connect_websocket  # noqa: PLC0415
+    from holdfast.view.safe_text import safe_text  # noqa: PLC0415
 
     paths = PathMap.parse(maps) if maps else None
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -108,5 +117,5 @@ async def _relay(url: str, token: str | None, maps: list[str], ca: str | None, p
     try:
         await Bridge(open_stdio(), once, paths, patience=patience).run()
     except ConnectionLost as e:
-        sys.stderr.write(f"holdfast connect: {e}\n")
+        sys.stderr.write(f"holdfast connect: {safe_text(str(e))}\n")
         raise SystemExit(1) from None

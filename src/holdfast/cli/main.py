@@ -157,7 +157,9 @@ def _to_the_end(serve: Callable[[argparse.Namespace], NoReturn], chosen: argpars
     try:
         serve(chosen)
     except HoldfastError as e:
-        sys.stderr.write(f"holdfast: {e}\n")
+        from holdfast.view.safe_text import safe_text  # noqa: PLC0415
+
+        sys.stderr.write(f"holdfast: {safe_text(str(e))}\n")
         return 1
 
 

@@ -247,7 +247,7 @@ async def _agent_port(
             agents_file(options["store"]).put(loaded.name, entry_of_file(agent or ""))
         yield AuthorAgent(loaded)
         return
-    from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
+    from holdfast.cli.agent_stderr import AgentStderr  # noqa: PLC0415
     from holdfast.proxy import Launch  # noqa: PLC0415
     from holdfast.store import store_mark  # noqa: PLC0415
 
@@ -255,7 +255,7 @@ async def _agent_port(
         command,
         name=options["agent_name"],
         lost_context=options["on_lost_context"],
-        on_stderr=show_stderr,
+        on_stderr=AgentStderr().take,
         hosting=hosted.hosting,
         store_mark=store_mark(options["store"]),
     )

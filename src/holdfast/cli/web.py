@@ -129,11 +129,11 @@ def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
 
         host = Host(AuthorAgent(load_agent(entry.run)), store=place, limits=limits, name="holdfast web")
         return PageAgent(name, host, command=("holdfast", "run", entry.run))
-    from holdfast.cli.wrap import show_stderr  # noqa: PLC0415
+    from holdfast.cli.agent_stderr import AgentStderr  # noqa: PLC0415
     from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
     from holdfast.store import store_mark  # noqa: PLC0415
 
-    launch = Launch(entry.command, name=name, on_stderr=show_stderr, store_mark=store_mark(place))
+    launch = Launch(entry.command, name=name, on_stderr=AgentStderr().take, store_mark=store_mark(place))
     port = ProxyPort(launch)
     return PageAgent(
         name, Host(port, store=place, limits=limits, name="holdfast web"), port.close, command=entry.command

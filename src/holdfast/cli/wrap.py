@@ -6,6 +6,7 @@ import gc
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from holdfast.cli.agent_stderr import AgentStderr
 from holdfast.cli.by_hand import tell_what_it_waits_for
 from holdfast.diagnostics.logging_setup import start_logging
 from holdfast.errors import UsageError
@@ -45,7 +46,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
         name=arguments.name,
         lost_context=arguments.on_lost_context,
         on_frame=record and record.between("holdfast", "agent"),
-        on_stderr=show_stderr,
+        on_stderr=AgentStderr().take,
         exit_seconds=EXIT_SECONDS,
         store_mark=store_mark(arguments.store),
     )
@@ -84,12 +85,3 @@ def _record(file: str | None) -> WireRecord | None:
     from holdfast.diagnostics.wire_record import WireRecord  # noqa: PLC0415  (seldom wanted)
 
     return WireRecord(file)
-
-
-def show_stderr(chunk: bytes) -> None:
-    """Write what the agent writes to stderr to ours: editors show it, or keep it in their logs."""
-    try:
-        sys.stderr.buffer.write(chunk)
-        sys.stderr.buffer.flush()
-    except (OSError, ValueError, AttributeError):  # nobody reads it, or there is none
-        return

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.diagnostics.masking import masked
+from holdfast.diagnostics.masking import loggable
 from holdfast.diagnostics.tracebacks import format_failure
+from holdfast.view.safe_text import safe_json, safe_text
 
 if TYPE_CHECKING:
     import logging
@@ -36,24 +37,24 @@ class LogEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def entry_from(record: logging.LogRecord, agent: str) -> LogEntry:
-    """Return the entry of a record of `logging`, without keys (P10)."""
+    """Return the entry of a record of `logging`, without keys (P10) and control characters."""
     failure = record.exc_info[1] if record.exc_info else None
     return LogEntry(
         datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         record.levelname.lower(),
         record.name,
-        _shortened(masked(record.getMessage()), MAX_MESSAGE),
+        _shortened(loggable(record.getMessage()), MAX_MESSAGE),
         os.getpid(),
-        agent,
+        safe_text(agent),
         str(getattr(record, "reference", "")),
         str(getattr(record, "trace", "")).removeprefix(" trace="),
-        "" if failure is None else _shortened(masked(format_failure(failure)), MAX_TRACEBACK),
+        "" if failure is None else _shortened(loggable(format_failure(failure)), MAX_TRACEBACK),
     )
 
 
 def encode_entry(entry: LogEntry) -> bytes:
     """Return an entry as a line, with its newline."""
-    return msgspec.json.encode(entry) + b"\n"
+    return safe_json(msgspec.json.encode(entry)).encode() + b"\n"
 
 
 def decode_entry(line: bytes) -> LogEntry | None:

@@ -47,10 +47,10 @@ def start_logging(
 
     """
     try:
-        stream = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
+        stream = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
     except OSError as e:
         raise UsageError(f"cannot log to {file}: {e.strerror}") from None
-    stream.setFormatter(_JsonLines(agent) if format == "json" else _Text())
+    stream.setFormatter(_JsonLines(agent) if format == "json" else TextLines())
     stream.setLevel(level.upper())
     root = logging.getLogger()
     root.setLevel(min(logging.WARNING, stream.level))
@@ -111,11 +111,25 @@ def _log_warnings(agent: str) -> None:
     warnings.showwarning = log_warning
 
 
-class _Text(logging.Formatter):
-    """Formats records as lines of text, with tracebacks in which the author's frames come first."""
+class TextLines(logging.Formatter):
+    """Formats records as lines of text, with tracebacks in which the author's frames come first.
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s")
+    What is logged may quote an agent or a client: keys are masked, control characters escaped, and further lines of a
+    message indented, so that none of them looks like a record of its own.
+    """
+
+    def __init__(self, format: str = "%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s") -> None:
+        super().__init__(format)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text that a log may hold."""
+        from holdfast.diagnostics.masking import loggable  # noqa: PLC0415  (most log nothing)
+
+        return loggable(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the name is that of `logging`)
+        """Return a record without its traceback."""
+        return super().formatMessage(record).replace("\n", "\n    ")
 
     def formatException(  # noqa: N802  (the name is that of `logging`)
         self,

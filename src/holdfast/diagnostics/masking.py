@@ -1,4 +1,4 @@
-"""Texts without keys: what is logged must be without them (P10).
+"""Texts as a log may hold them: without keys (P10), and with nothing that steers the terminal it is read in.
 
 Two ways to know a key: it is the value of a variable of our environment that is named like a secret, or it has the form
 of one (`holdfast.export.secrets` has the forms). The second needs a while to load, so only `masked` does it.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+
+from holdfast.view.safe_text import safe_text
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:AUTH|DSN|JWT|PAT|PASS|PWD|(?:API|ACCESS|PRIVATE|SECRET)?KEY"
@@ -27,6 +29,11 @@ def without_environment_keys(text: str) -> str:
         if len(value) >= SHORTEST and name not in _INNOCENT and _SECRET_NAME.search(name):
             text = text.replace(value, "…")
     return text
+
+
+def loggable(text: str) -> str:
+    """Return a text as a log may hold it: without keys, its control characters as pictures of themselves."""
+    return safe_text(masked(text))
 
 
 def masked(text: str) -> str:

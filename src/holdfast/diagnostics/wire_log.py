@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from holdfast.diagnostics.masking import masked, without_environment_keys
+from holdfast.diagnostics.masked_json import masked_json
+from holdfast.diagnostics.masking import loggable
 from holdfast.errors import UsageError
-from holdfast.export.redact import Redactor
+from holdfast.view.safe_text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +51,10 @@ class WireLog:
         try:
             decoded: Any = msgspec.json.decode(frame)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._write(f"{head}not JSON: {masked(frame[:MAX_TEXT].decode(errors='replace'))!r}")
+            self._write(f"{head}not JSON: {loggable(frame[:MAX_TEXT].decode(errors='replace'))!r}")
             return
         for message in cast("list[Any]", decoded) if isinstance(decoded, list) else [decoded]:
-            self._write(head + self._described(message, sender))
+            self._write(head + safe_text(self._described(message, sender)))
 
     def _described(self, message: Any, sender: Side) -> str:
         match message:
@@ -98,38 +99,6 @@ def line_writer(file: str | None) -> Callable[[str], None]:
 
 def _shown(value: Any) -> str:
     return masked_json(_cut(value))
-
-
-def masked_json(value: Any) -> str:
-    """Encode a JSON value without what looks like a key, and without what MCP servers are told in confidence."""
-    return without_environment_keys(msgspec.json.encode(Redactor().value(_without_services(value))).decode())
-
-
-def _without_services(value: Any) -> Any:
-    """Return a JSON value without what MCP servers are told in confidence: their environments and headers."""
-    if isinstance(value, list):
-        return [_without_services(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    members = cast("dict[str, Any]", value)
-    return {
-        name: _hidden(member) if name in ("env", "headers") else _without_services(member)
-        for name, member in members.items()
-    }
-
-
-def _hidden(value: Any) -> Any:
-    """Return an environment, or headers, with nothing but the names."""
-    match value:
-        case list():
-            return [
-                {**cast("dict[str, Any]", item), "value": "…"} if isinstance(item, dict) else "…"
-                for item in cast("list[Any]", value)
-            ]
-        case dict():
-            return dict.fromkeys(cast("dict[str, Any]", value), "…")
-        case _:
-            return "…"
 
 
 def _cut(value: Any) -> Any:

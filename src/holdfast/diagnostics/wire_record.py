@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from holdfast.diagnostics.masked_json import masked_json
 from holdfast.diagnostics.masking import masked
-from holdfast.diagnostics.wire_log import line_writer, masked_json
+from holdfast.diagnostics.wire_log import line_writer
+from holdfast.view.safe_text import safe_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +45,7 @@ class WireRecord:
         try:
             message: Any = msgspec.json.decode(frame)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            malformed = msgspec.json.encode(masked(frame.decode(errors="replace"))).decode()
+            malformed = safe_json(msgspec.json.encode(masked(frame.decode(errors="replace"))))
             self._write(f'{head}"malformed":{malformed}}}')
         else:
             self._write(f'{head}"message":{masked_json(message)}}}')

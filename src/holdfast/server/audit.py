@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +28,9 @@ log: logging.Logger = logging.getLogger(__name__)
 
 REFUSALS = 60
 """So many refused requests are written a minute; of the others, how many there were."""
+
+_LINK = re.compile(r"^(/*(?:share|link)/+).+", re.DOTALL)
+"""The path of a link, which has a secret behind its first part."""
 
 _LONGEST = 1_000
 """So much of a name, a path or a reason is written."""
@@ -48,8 +52,10 @@ class AuditLog:
     def record(self, did: str, who: str | None, **what: Any) -> None:
         """Note what a principal did; `what` says which session, tool, file… and holds nothing of their content."""
         at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        told = {name: _short(value) for name, value in what.items() if value is not None}
-        self._write(msgspec.json.encode({"at": at, "who": who, "did": did, **told}) + b"\n")
+        from holdfast.diagnostics.masked_json import masked_json  # noqa: PLC0415  (only servers note anything)
+
+        told = {name: _short(name, value) for name, value in what.items() if value is not None}
+        self._write(f"{masked_json({'at': at, 'who': who, 'did': did, **told})}\n".encode())
 
     def refuse(self, reason: str, **what: Any) -> None:
         """Note a request that was let in nowhere. Strangers cannot fill the disk with it: only so many are written."""
@@ -93,8 +99,12 @@ class AuditLog:
         self._identity = (status.st_dev, status.st_ino)
 
 
-def _short(value: Any) -> Any:
-    return value[:_LONGEST] if isinstance(value, str) else value
+def _short(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if name == "path":  # who holds a link may come with another method than the one that takes it
+        value = _LINK.sub(r"\1…", value)
+    return value[:_LONGEST]
 
 
 class Recorder(Protocol):

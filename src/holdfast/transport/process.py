@@ -10,6 +10,7 @@ from holdfast.children import start
 from holdfast.errors import ProcessExited
 from holdfast.transport.descriptors import PipeTransport, open_input
 from holdfast.transport.lines import MAX_LINE_BYTES
+from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -175,4 +176,5 @@ class _Tail:
             self._size -= len(self._pieces.popleft())
 
     def text(self) -> str:
-        return b"".join(self._pieces).decode(errors="replace").strip()
+        """Return it as a terminal shows it: errors quote it, and nothing in it may steer who reads them."""
+        return terminal_text(b"".join(self._pieces)).strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from holdfast.diagnostics import log_file
 from holdfast.diagnostics.log_file import MAX_BYTES, LogFile, older, read_log
-from holdfast.diagnostics.logging_setup import log_path
+from holdfast.diagnostics.logging_setup import FORMATS, log_path, start_logging
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +65,30 @@ def test_nobody_else_may_read_it_and_no_key_is_in_it(
     assert (
         "very-private-value" not in written and "4rT9xQ2mB7vN1cZ8kL3j" not in written and "invalid literal" in written
     )
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202e \x7f \ud800 red"
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800]")
+
+
+@pytest.mark.requirement("P13")
+@pytest.mark.parametrize("format", FORMATS)
+def test_nothing_that_is_logged_steers_a_terminal(
+    tmp_path: Path, format: Any, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    root = logging.Logger("root of this test")  # noqa: LOG001
+    monkeypatch.setattr(logging, "getLogger", lambda _="": root)
+    start_logging("info", agent=HOSTILE, store=str(tmp_path / "s.db"), file=str(tmp_path / "log"), format=format)
+    request.addfinalizer(lambda: [handler.close() for handler in root.handlers])
+    try:
+        int(HOSTILE)
+    except ValueError as e:
+        e.add_note(HOSTILE)
+        root.exception("The agent said %s\n2026-01-01 ERROR holdfast: forged", HOSTILE)
+    for file in (tmp_path / "log", tmp_path / "s.db.log"):
+        written = file.read_text(encoding="utf-8")
+        assert "red" in written and not STEERING.search(written)
+        assert not re.search("^2026-01-01 ERROR holdfast: forged", written, re.MULTILINE)
 
 
 def test_it_does_not_grow_without_end(path: Path, logger: logging.Logger, monkeypatch: pytest.MonkeyPatch) -> None:

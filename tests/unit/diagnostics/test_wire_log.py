@@ -57,6 +57,14 @@ def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "HOME_PAGE" in line and "X-Any" in line
 
 
+@pytest.mark.requirement("P13")
+def test_nothing_on_the_wire_steers_a_terminal() -> None:
+    hostile = "\x1b[2J\x9b31m\u202e\x7f"
+    sent = {"method": f"m{hostile}", "id": hostile, "params": {hostile: hostile}}
+    for line in lines_of("client", ("in", sent), ("in", {"result": hostile, "id": hostile}), ("in", hostile.encode())):
+        assert not {"\x1b", "\x9b", "\u202e", "\x7f"} & set(line)
+
+
 def test_long_texts_are_cut() -> None:
     (line,) = lines_of("client", ("out", {"method": "m", "params": {"data": ["x" * 5000]}}))
     assert f"… (+{5000 - MAX_TEXT:,})" in line and len(line) < MAX_TEXT + 100
