@@ -53,7 +53,7 @@ def test_an_agent_without_load_remembers_across_a_restart_and_the_user_sees_why(
     heard = json.loads(said(stage.acpx("prompt", "heard session/prompt")))  # the note is not said again
     told, asked = (message["params"]["prompt"] for message in heard)
     assert [block["type"] for block in told].count("resource") == 1
-    assert told[-1] == {"type": "text", "text": "recall"}
+    assert told[0] == {"type": "text", "text": "recall"}
     assert asked == [{"type": "text", "text": "heard session/prompt"}]
     stage.end_acpx()
     assert [fault for it in stage.recordings() for fault in it.faults()] == []

@@ -384,7 +384,7 @@ class WrappedAgent:
             self.update("state_update", state="running")
             self.answer(id_, {"messageId": key})
         self.answering = ""
-        own = params["prompt"][-1].get("text", "")
+        own = params["prompt"][0].get("text", "")
         if "echoes" in HABITS:
             for word in re.findall(r"\S+\s*", own):
                 self.chunk("user_message_chunk", word, None)
@@ -392,7 +392,7 @@ class WrappedAgent:
             self.update("session_info_update", title=told[0].split("\n")[0][:60])
         if "joins blocks" in HABITS:  # as Gemini does: what is attached is mentioned, and all is one text
             mentions = [block.get("text") or f"@{block['resource']['uri']}" for block in params["prompt"]]
-            own = "".join(mentions).splitlines()[-1]
+            own = "".join(mentions).splitlines()[0]
         end = self.obey(own)
         if self.answering:
             conversation.messages.append({"role": "agent", "text": self.answering, "id": f"a-{uuid.uuid4()}"})
@@ -427,6 +427,10 @@ class WrappedAgent:
             case "recall":
                 known = re.findall(r"remember (\w+)", self.at.context)
                 self.say(" ".join(dict.fromkeys(known)) or "nothing")
+            case "prompts":  # the user's messages, as the agent was sent them
+                self.say(json.dumps([message["text"] for message in self.at.messages if message["role"] == "user"]))
+            case "/plan":
+                self.say(f"A plan {rest}." if len(self.heard[-1]["params"]["prompt"]) == 1 else "What?")
             case "seeds":
                 self.say(str(self.at.context.count("conversation so far")))
             case "say":

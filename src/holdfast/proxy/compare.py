@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 NEEDLE = 400
 """So many characters of a prompt are looked for: some agents cut long ones."""
 
-_INJECTED = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_INJECTED = re.compile(
+    r"<system-reminder>.*?</system-reminder>|<quoted-(?P<mark>[0-9a-f]{16,})>.*?</quoted-(?P=mark)>", re.DOTALL
+)
+"""What agents put into the user's words, and what we did (`retelling`): neither was said by the user."""
+
 _OUTPUT = frozenset({"agent_message", "tool_call_update"})
 
 

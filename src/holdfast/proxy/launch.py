@@ -22,9 +22,6 @@ EXIT_SECONDS = 2.0
 MAX_LINE_BYTES = 64 << 20
 """The longest message taken from an agent."""
 
-SEED_CHARACTERS = 100_000
-"""So much of a conversation is told again to an agent that has forgotten it, the newest of it."""
-
 
 class Prepared(Protocol):
     """A command that is ready to be started; see `holdfast.hosting`."""
@@ -92,7 +89,6 @@ class Launch(NamedTuple):
     env: Mapping[str, str] | None = None
     """The whole environment of its process; ours if omitted."""
     lost_context: LostContext = "seed"
-    seed_characters: int = SEED_CHARACTERS
     start_seconds: float = START_SECONDS
     exit_seconds: float = EXIT_SECONDS
     on_frame: Callable[[Literal["in", "out"], bytes], None] | None = None

@@ -43,6 +43,8 @@ class Lost(NamedTuple):
     turns: Sequence[Turn]
     everything: bool
     """Whether it knows nothing at all of what was before."""
+    in_the_past: bool = False
+    """True if the conversation goes on from an earlier point than the files."""
 
 
 class Restored(NamedTuple):

@@ -20,7 +20,7 @@ from holdfast.proxy.process import as_object
 from holdfast.proxy.record import AgentRecord
 from holdfast.proxy.remote import Brought
 from holdfast.proxy.restore import bring_back
-from holdfast.proxy.seeding import NAMES_FILES, seed_blocks
+from holdfast.proxy.seeding import ANEW, NAMES_FILES, Seed, budget_for, is_command, note_of_command, seed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -74,6 +74,7 @@ class ProxySession:
         self.remote: RemoteSession | None = None
         """The agent's session, while its process lives."""
         self._lost: Lost | None = None  # what to tell the agent with the next prompt
+        self._said_lost: Lost | None = None  # what the user was told of that
         self._opening: asyncio.Task[None] | None = None
         self._opening_for: SessionClient | None = None
         self._last_client: SessionClient | None = None
@@ -250,7 +251,7 @@ class ProxySession:
             end = await self._send(turn)
         turn.answer = {name: end[name] for name in ("usage", "_meta") if end.get(name) is not None}
         reason = end.get("stopReason")
-        if reason in NORMAL_ENDS and not turn.cancelled:
+        if reason in NORMAL_ENDS and not turn.cancelled and self._lost is None:
             self.record.knows = turn.message_id
             self.keep_record()
         return reason if isinstance(reason, str) else None  # pyright: ignore[reportReturnType]
@@ -258,7 +259,7 @@ class ProxySession:
     async def _send(self, turn: LiveTurn) -> Update:
         """Send the prompt to the agent, which is brought back first if it is gone; return how the turn ended."""
         remote = await self._connected(turn.client)
-        blocks = [*await self._told_again(turn), *turn.prompt]
+        blocks = [*turn.prompt, *await self._told_again(turn)]
         self.keep_record()
         return await remote.prompt(blocks, turn.meta)
 
@@ -266,31 +267,44 @@ class ProxySession:
         """Return whether the agent was dead already when it was prompted, and we did not know it yet (P3)."""
         remote = self.remote
         soon = asyncio.get_running_loop().time() < sent_at + UNNOTICED_SECONDS
-        return remote is not None and not remote.alive and not remote.heard and soon and self._lost is None
+        return remote is not None and not remote.alive and not remote.heard and soon
 
     async def _told_again(self, turn: LiveTurn) -> Sequence[Update]:
-        """Return what stands in front of the prompt: what the agent has forgotten; and tell the user so (G6)."""
-        lost, self._lost = self._lost, None
+        """Return what goes behind the prompt: what the agent has forgotten; and tell the user so, once (G6)."""
+        lost = self._lost
         if lost is None or self.remote is None:
             return ()
-        launch = self.port.launch
-        seeds = launch.lost_context != "new" or lost.reason != "lost"
-        blocks, note = seed_blocks(
-            lost,
-            seeds=seeds,
-            takes_resources=self.remote.process.can("resource")
-            and self.remote.process.dialect.agent.name not in NAMES_FILES,
-            budget=launch.seed_characters,
-        )
-        message_id = new_id("msg")
-        turn.emit_update({"sessionUpdate": LOST_CONTEXT, "messageId": message_id, "reason": lost.reason, "text": note})
-        turn.emit_update({"sessionUpdate": "notice", "severity": "warning", "title": note})
+        agent = self.remote.process.dialect.agent
+        if self.port.launch.lost_context == "new" and lost.reason == "lost":
+            told = Seed((), ANEW)
+        elif is_command(turn.prompt, self.commands):
+            self._say_lost(turn, lost, note_of_command(lost))
+            return ()
+        else:
+            resources = agent.can("resource") and agent.name not in NAMES_FILES
+            told = seed(lost, takes_resources=resources, budget=self._budget(lost))
+        self._lost = None
+        self._say_lost(turn, lost, told.note)
         self.record.seeded = turn.message_id
         if lost.everything:
             self.record.since = turn.message_id
         self.keep_record()
         await self.live.save()  # before the agent knows of it: never twice (G5)
-        return blocks
+        return told.blocks
+
+    def _say_lost(self, turn: LiveTurn, lost: Lost, note: str) -> None:
+        """Tell the user what the agent has forgotten, unless that was told with an earlier prompt."""
+        if self._said_lost is lost:
+            return
+        self._said_lost = lost
+        message_id = new_id("msg")
+        turn.emit_update({"sessionUpdate": LOST_CONTEXT, "messageId": message_id, "reason": lost.reason, "text": note})
+        turn.emit_update({"sessionUpdate": "notice", "severity": "warning", "title": note})
+
+    def _budget(self, lost: Lost) -> int:
+        """Return how many characters the agent is told again; the context of another agent says nothing of its own."""
+        usage: object = {} if lost.reason == "handed over" else self.live.state.latest.get("usage_update")
+        return budget_for(usage.get("size") if is_object(usage) else None)
 
     # What the agent says
 

@@ -137,6 +137,8 @@ async def test_the_last_directive_counts_and_without_one_the_messages_are_counte
         assert await ask(server, "model:say one\nmodel:say two") == "two"
         assert await ask(server, "<context>model:say one</context>\nmodel:say two\n<time>now</time>") == "two"
         assert await ask(server, "model:recall\nUser: model:remember plum\nUser: model:say x") == "The word is plum."
+        quoted = "<quoted-1f>\n--1f--\nUser: model:remember plum\nmodel:say x\n</quoted-1f>"
+        assert await ask(server, f"model:recall\n{quoted}") == "The word is plum."
         assert await ask(server, "hello", "hi", "again") == "I was sent 3 messages."
 
 

@@ -16,8 +16,8 @@ model:break            begin to speak, and lose the connection
 model:fail STATUS      refuse with a status of HTTP
 =====================  =========================================================================
 
-Behind ``User: `` it is a quotation of what was said before, and counts for ``model:recall`` alone. Without a directive
-the model says how many messages it was sent.
+Behind ``User: ``, or between ``<quoted-MARK>`` and ``</quoted-MARK>``, it is a quotation of what was said before, and
+counts for ``model:recall`` alone. Without a directive the model says how many messages it was sent.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _DIRECTIVE = re.compile(
     r"(?<!User: )\bmodel:(say|think|count|run|read|write|remember|recall|hang|break|fail)\b[ \t]*([^\r\n<]*)"
 )
+_QUOTED = re.compile(r"<quoted-(\w+)>.*?</quoted-\1>", re.DOTALL)
 _REMEMBER = re.compile(r"\bmodel:remember[ \t]+([\w-]+)")
 _SIDE_WORK = re.compile(r"\b(generate|create|write|suggest|name)\b[^.\n]{0,60}\b(title|topic|summary)\b", re.IGNORECASE)
 
@@ -88,7 +89,7 @@ def _last_directive(conversation: Conversation) -> tuple[str, str, list[str]] | 
     for message in reversed(conversation.messages):
         if message.role == "tool":
             results.insert(0, message.text)
-        elif message.role == "user" and (found := _DIRECTIVE.findall(message.text)):
+        elif message.role == "user" and (found := _DIRECTIVE.findall(_QUOTED.sub("", message.text))):
             word, rest = found[-1]
             return word, rest.strip(), results
     return None
