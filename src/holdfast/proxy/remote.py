@@ -16,6 +16,8 @@ from holdfast.errors import AgentRefused, InternalError, InvalidParams
 from holdfast.model import Fold, event_from
 from holdfast.model.kinds import RESERVED_PREFIX, TURN_END
 from holdfast.proxy.compare import normal
+from holdfast.surface import air
+from holdfast.surface.description import REPLAY_COMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,7 +130,9 @@ class RemoteSession:
             self._take(event)
 
     def _take(self, event: Event) -> None:
-        if event.kind == "state_update":
+        if _ends_replay(event):
+            pass  # the agent's; a client is told of ours
+        elif event.kind == "state_update":
             self._state_told(event.update())
         elif event.kind.startswith("user_message") and self._is_repetition(event):
             pass
@@ -265,6 +269,12 @@ class RemoteSession:
         """Note that a version 2 agent is done; its other states are the engine's to tell."""
         if update.get("state") == "idle" and self._idle is not None and not self._idle.done():
             self._idle.set_result(update)
+
+
+def _ends_replay(event: Event) -> bool:
+    """Return whether the agent says that it has replayed a session."""
+    is_info = event.kind == "session_info_update"
+    return event.kind == REPLAY_COMPLETE or (is_info and air.is_replay_end(event.update()))
 
 
 def _text_of(event: Event) -> str:

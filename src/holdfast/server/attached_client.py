@@ -51,6 +51,10 @@ class Lowering(Protocol):
         """Return what happened as whole lines."""
         ...
 
+    def begin_replay(self) -> None:
+        """Prepare for a whole past that has messages without their beginnings."""
+        ...
+
     def past(self, block: bytes) -> tuple[bytes, ...]:
         """Return a block of stored lines as whole lines, in pieces."""
         ...

@@ -27,7 +27,7 @@ from holdfast.peer import Routes
 from holdfast.server.access import not_started
 from holdfast.server.attached_client import AttachedClient, Setup, as_past
 from holdfast.server.positions import AT, InMeta, SeenUpTo
-from holdfast.surface import shapes
+from holdfast.surface import air, shapes
 from holdfast.surface.description import FORK_AT
 from holdfast.tracing import note_trace
 
@@ -56,6 +56,7 @@ class Dialect(ABC):
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
         self._peer = connection.peer
+        self._air = air.declared(connection.info.capabilities)
         self._clients: dict[str, AttachedClient] = {}
         self._names: dict[str, str] = {}  # our ids of sessions that the client calls by the agent's own (G9)
 
@@ -176,8 +177,11 @@ class Dialect(ABC):
             attachment.show_held()
         elif replay:
             self._stand(client.session_id, None)
+            if not self.connection.host.port.begins_entries:
+                client.lowering.begin_replay()
             async for blocks in attachment.past(engine.store):
                 await client.replay(blocks)
+            self._end_replay(client)
             await client.replay([as_past(self._present(session))])
             if (attachment := client.attachment) is None:
                 raise SessionMoved("The session was let go while its past was shown; load it again")
@@ -187,6 +191,11 @@ class Dialect(ABC):
             self._after_answer(lambda: self._announce(session, client))
         self._after_answer(lambda: self._follow(client))
         return session
+
+    def _end_replay(self, client: AttachedClient) -> None:
+        """Tell a client that wants to know that it has seen the whole past."""
+        if air.LOAD_REPLAY_END in self._air:
+            client.show_aside(air.replay_end())
 
     async def resume_at(self, session_id: str, seen: SeenUpTo) -> None:
         """Show a session again from where the client's stream was cut; see `ClientConnection.resume_at`."""

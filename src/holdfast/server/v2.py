@@ -6,9 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import InvalidParams
+from holdfast.model.events import is_object
 from holdfast.server.dialect import Dialect
 from holdfast.server.positions import REPLAY_FROM, parse_position
 from holdfast.surface import shapes
+from holdfast.surface.description import REPLAY_COMPLETE
 from holdfast.surface.v2 import initialize
 from holdfast.surface.v2.asks import Questions
 from holdfast.surface.v2.lower import Lowering
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.engine import OpenSession
     from holdfast.model import Position, Update
     from holdfast.peer import Routes
+    from holdfast.server.attached_client import AttachedClient
     from holdfast.server.connection import ClientConnection
     from holdfast.server.positions import SeenUpTo
 
@@ -35,7 +38,10 @@ class Version2(Dialect):
 
     def __init__(self, connection: ClientConnection) -> None:
         super().__init__(connection)
-        self._question_forms = Questions(connection.info.capabilities)
+        capabilities = connection.info.capabilities
+        self._question_forms = Questions(capabilities)
+        session: object = capabilities.get("session")
+        self._wants_replay_complete = is_object(session) and session.get(initialize.REPLAY_COMPLETE) is not None
 
     def initialized(self) -> Update:
         """Answer `initialize`."""
@@ -53,6 +59,11 @@ class Version2(Dialect):
 
     def _lowering(self, session_id: str, session: OpenSession | None = None) -> Lowering:  # noqa: ARG002
         return Lowering(session_id)
+
+    def _end_replay(self, client: AttachedClient) -> None:
+        super()._end_replay(client)
+        if self._wants_replay_complete:
+            client.show_aside({"sessionUpdate": REPLAY_COMPLETE})
 
     def _questions(self) -> Questions:
         return self._question_forms

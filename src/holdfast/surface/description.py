@@ -16,6 +16,9 @@ FORK: dict[str, Any] = {"fork": {"_meta": {FORK_AT: {}}}}
 MCP = "mcp_"
 """What the name of an ability begins with that says which kind of MCP servers an agent connects: ``mcp_http``."""
 
+REPLAY_COMPLETE = "replay_complete"
+"""The update that tells a client of version 2 that it has seen the whole past (a draft)."""
+
 
 class Description(Protocol):
     """An agent, as it describes itself; `holdfast.engine.AgentDescription` is one."""

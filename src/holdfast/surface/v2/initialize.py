@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 VERSION = 2
 
+REPLAY_COMPLETE = "replayComplete"
+"""The capability of clients that want to be told when they have seen the whole past (a draft)."""
+
 MCP_KINDS = ("stdio", "http")
 """The kinds of MCP servers that are advertised and connected (E1)."""
 

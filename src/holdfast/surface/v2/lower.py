@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.surface.v2.replay import Envelope
+from holdfast.surface.v2.replay import Beginnings, Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 class Lowering:
     """What one client is told of one session."""
 
-    __slots__ = ("_envelope",)
+    __slots__ = ("_beginnings", "_envelope")
 
     has_more = False
 
     def __init__(self, session_id: str) -> None:
         self._envelope = Envelope(session_id)
+        self._beginnings: Beginnings | None = None
+
+    def begin_replay(self) -> None:
+        """Say the beginning of each message of the past before its first chunk."""
+        self._beginnings = Beginnings()
 
     def live(self, events: Sequence[Event]) -> bytes:
         """Return events as whole lines for the wire."""
@@ -32,7 +37,7 @@ class Lowering:
 
     def past(self, block: bytes) -> tuple[bytes, ...]:
         """Return a block of stored lines as whole lines for the wire, in pieces."""
-        return self._envelope.lines(block)
+        return self._envelope.lines(block if self._beginnings is None else self._beginnings.complete(block))
 
     def quiet(self, message_id: str) -> None:
         """Do nothing: version 2 clients want to see their own messages."""
