@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pwd
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from tests.support.tenants import USERS, Tenants, no_bubblewrap, no_other_users,
 from holdfast.errors import UsageError
 from holdfast.hosting import Launcher, ProcessLimits
 from holdfast.hosting.launcher import parse_template
+from holdfast.hosting.sandbox import user_of
+from holdfast.workspace.allowed import AllowedDirectories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,14 +79,21 @@ def test_one_gets_at_nothing_of_anothers_by_its_commands_or_by_asking(launcher: 
             looked = await told(
                 ada, hers, f"request fs/read_text_file {json.dumps({'path': f'{place.work}/ada/roots'})}"
             )
-            assert ("for root alone" in looked) is (launcher == "bubblewrap")  # the sandbox has our own user
+            is_ours = launcher == "bubblewrap" and os.geteuid() != 0
+            assert ("for root alone" in looked) is is_ours, looked
             assert "bobs-file" in await told(bob, his, f"shell cat {place.work}/bob/diary")
 
     with tenants(*LAUNCHERS[launcher]) as place:
         asyncio.run(story(place))
-        owner = (place.work / "ada" / "new").owner()
-        assert owner == (USERS["ada"] if launcher != "bubblewrap" else Path("/proc/self").owner())
+        assert (place.work / "ada" / "new").stat().st_uid == _user_of_ada(launcher)
         _check_audit(place)
+
+
+def _user_of_ada(launcher: str) -> int:
+    """Return who Ada's agent is: never root, and in a sandbox of root's a user that nobody else is."""
+    if launcher != "bubblewrap":
+        return pwd.getpwnam(USERS["ada"]).pw_uid
+    return user_of("ada") if os.geteuid() == 0 else os.geteuid()
 
 
 def _check_audit(place: Tenants) -> None:
@@ -97,6 +107,26 @@ def _check_audit(place: Tenants) -> None:
     assert {("bob", "connect"), ("bob", "session/new")} <= did
     assert all(line["at"].endswith("Z") for line in lines)
     assert "bobs-" not in audit.read_text() and "echo" not in audit.read_text()
+
+
+def test_a_sandbox_works_where_only_the_server_can_look_for_it() -> None:
+    """Without any option, homes and directories lie beside the store, which others cannot enter."""
+    needed("bubblewrap")
+
+    async def story(place: Tenants) -> None:
+        work = place.private / "workspaces" / "ada"
+        async with place.client("ada", work) as (ada, hers):
+            assert str(work) in await told(ada, hers, f"shell cd {work} && pwd; echo said > here; echo said > ~/there")
+            written = json.dumps({"path": str(work / "new"), "content": "mine"})
+            assert "code" not in await told(ada, hers, f"request fs/write_text_file {written}")
+            assert "mine" in await told(ada, hers, "run cat new")
+            assert "said" in await told(
+                ada, hers, f"request fs/read_text_file {json.dumps({'path': str(work / 'here')})}"
+            )
+            assert (place.private / "homes" / "ada" / "there").read_text() == "said\n"
+
+    with tenants("--bubblewrap", beside_store=True) as place:
+        asyncio.run(story(place))
 
 
 def test_an_agent_is_held_to_its_limits_and_ends_with_the_server() -> None:
@@ -142,7 +172,7 @@ def test_variables_of_an_agent_never_reach_the_programs_that_start_its_commands(
     """`LD_PRELOAD` would let it in where it is not yet shut out."""
     evil = {"LD_PRELOAD": "/work/evil.so", "DOCKER_HOST": "tcp://evil"}
     docker = parse_template("docker run --rm -i -v {workspace}:{workspace} -w {cwd} --name a-{principal} image")
-    by_command = Launcher(template=docker, directories=lambda _: [str(tmp_path)])
+    by_command = Launcher(template=docker, directories=lambda _: AllowedDirectories([str(tmp_path)]))
     prepared = by_command.prepare("ada", ["agent", "--acp"], cwd=str(tmp_path), variables=evil)
     assert not evil.keys() & prepared.env.keys()
     mount = f"{tmp_path}:{tmp_path}"
@@ -151,7 +181,7 @@ def test_variables_of_an_agent_never_reach_the_programs_that_start_its_commands(
         "env", "LD_PRELOAD=/work/evil.so", "DOCKER_HOST=tcp://evil", "agent", "--acp",
     )  # fmt: skip
     limited = Launcher(limits=ProcessLimits.parse({"memory": "2G"}), home=f"{tmp_path}/{{principal}}",
-                       directories=lambda _: [])  # fmt: skip
+                       directories=lambda _: AllowedDirectories([]))  # fmt: skip
     prepared = limited.prepare("ada", ["agent"], variables=evil)
     assert set(prepared.env) == {"HOLDFAST_ENVIRONMENT", "PATH"}
     carried = json.loads(prepared.env["HOLDFAST_ENVIRONMENT"])
@@ -161,7 +191,7 @@ def test_variables_of_an_agent_never_reach_the_programs_that_start_its_commands(
 
 def test_what_would_separate_nobody_is_refused() -> None:
     def make(**settings: object) -> Launcher:
-        return Launcher(directories=lambda _: [], **settings)  # pyright: ignore[reportArgumentType]
+        return Launcher(directories=lambda _: AllowedDirectories([]), **settings)  # pyright: ignore[reportArgumentType]
 
     with pytest.raises(UsageError, match="makes no sense"):
         parse_template("docker 'run")

@@ -42,7 +42,7 @@ async def test_files_and_commands_are_served_in_the_sessions_directories_alone(v
     def on_use(principal: str, session: str, method: str, what: str) -> None:
         used.append((principal, session, method, what))
 
-    hosting = Hosting(lambda _: [str(work)], on_use=on_use)
+    hosting = Hosting(lambda _: AllowedDirectories([str(work)]), on_use=on_use)
     async with wrapping(tmp_path, hosting=hosting) as wrapped:
         client: Client = await wrapped.client(version)  # which offers neither files nor terminals
         session = await client.new(cwd=str(work / "project"))
@@ -63,7 +63,7 @@ async def test_a_root_that_was_led_elsewhere_after_it_was_allowed_is_not_served(
     (work / "project").mkdir(parents=True)
     other.mkdir()
     (other / "a.txt").write_text("not yours")
-    hosting = Hosting(lambda _: [str(work)])
+    hosting = Hosting(lambda _: AllowedDirectories([str(work)]))
     (work / "project").rmdir()
     (work / "project").symlink_to(other)
     with pytest.raises(InvalidParams, match="not where it was"):
@@ -73,7 +73,7 @@ async def test_a_root_that_was_led_elsewhere_after_it_was_allowed_is_not_served(
 
 
 async def test_the_principals_of_a_server_have_agents_of_their_own(tmp_path: Path) -> None:
-    hosting = Hosting(lambda _: [str(tmp_path)])
+    hosting = Hosting(lambda _: AllowedDirectories([str(tmp_path)]))
     async with wrapping(tmp_path, hosting=hosting) as wrapped:
         for principal in ("ada", "bob", "ada"):
             client = await wrapped.client(principal=principal)

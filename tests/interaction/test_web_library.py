@@ -9,6 +9,7 @@ import pytest
 from tests.support.pages import conversation, on_pages, opened_pages, said
 
 from holdfast.server.access import Access
+from holdfast.workspace.allowed import AllowedDirectories
 
 if TYPE_CHECKING:
     from tests.support.pages import Pages
@@ -221,7 +222,7 @@ async def test_the_name_of_an_exported_file_has_no_secrets_either(pages: Pages) 
 
 @pytest.mark.requirement("H10")
 async def test_a_principal_works_in_its_own_directories_alone() -> None:
-    async with opened_pages(access=Access(["/srv/ada"])) as pages:
+    async with opened_pages(access=Access(AllowedDirectories(["/srv/ada"]))) as pages:
         session = await pages.add_session(conversation(1), cwd="/etc")
         assert (await pages.post("/sessions", {"agent": "holdfast-demo", "cwd": "/etc"})).status == 400
         answer = await pages.post(f"/sessions/{session}/prompt", {"prompt": [{"type": "text", "text": "hello"}]})

@@ -66,7 +66,7 @@ def reachable_python() -> str | None:
 class Tenants:
     """A server, with a place for each of two principals."""
 
-    def __init__(self, place: Path, *launcher: str) -> None:
+    def __init__(self, place: Path, *launcher: str, beside_store: bool = False) -> None:
         self.work = place / "work"
         self.homes = place / "homes"
         self.private = place / "private"
@@ -84,18 +84,19 @@ class Tenants:
             )
         )
         python = reachable_python() or sys.executable
-        options = ("--workspace", f"{self.work}/{{principal}}", "--home", f"{self.homes}/{{principal}}",
-                   "--config", str(settings), "--expose", str(program), *launcher)  # fmt: skip
+        options = ("--config", str(settings), "--expose", str(program), *launcher)
+        if not beside_store:
+            options += ("--workspace", f"{self.work}/{{principal}}", "--home", f"{self.homes}/{{principal}}")
         self.server = ServeProcess(self.private, "--", python, str(program), options=options)
 
     @asynccontextmanager
-    async def client(self, name: str) -> AsyncGenerator[tuple[Client, str]]:
+    async def client(self, name: str, work: Path | None = None) -> AsyncGenerator[tuple[Client, str]]:
         """Connect as a principal, and open a session in its own directory."""
         headers = {"Authorization": f"Bearer {self.server.tokens.add(name)}"}
         client = Client(await connect_websocket(self.server.url, headers=headers))
         try:
             await client.initialize()
-            yield client, await client.new(cwd=str(self.work / name))
+            yield client, await client.new(cwd=str(work or self.work / name))
         finally:
             await client.transport.close(0.1)
 
@@ -109,9 +110,9 @@ async def told(client: Client, session: str, prompt: str) -> str:
 
 
 @contextmanager
-def tenants(*launcher: str) -> Generator[Tenants]:
-    """Serve two principals, in directories that others can get to."""
+def tenants(*launcher: str, beside_store: bool = False) -> Generator[Tenants]:
+    """Serve two principals, in directories that others can get to, or in those beside the store."""
     with tempfile.TemporaryDirectory(prefix="holdfast-tenants-", dir="/tmp") as place:
-        served = Tenants(Path(place), *launcher)
+        served = Tenants(Path(place), *launcher, beside_store=beside_store)
         with served.server:
             yield served

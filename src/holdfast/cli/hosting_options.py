@@ -22,7 +22,7 @@ _OPTIONS = (
         "--as-user", metavar="USER",
         help="Start each principal's COMMAND as another user of this machine, as agent-{principal}; needs root.",
     ),
-    click.option("--bubblewrap", is_flag=True, help="Start COMMAND in a sandbox that shows it its own files alone."),
+    click.option("--bubblewrap", is_flag=True, help="Start COMMAND in a sandbox that shows it only its own files."),
     click.option(
         "--launcher", metavar="TEMPLATE",
         help="Start COMMAND by another one, as 'docker run --rm -i -v {workspace}:{workspace} IMAGE'.",
@@ -87,11 +87,16 @@ def make_hosting(
 ) -> Hosting:
     """Return what agents of principals get; `table` is what the file of settings says of it."""
     from holdfast.hosting import Hosting  # noqa: PLC0415
+    from holdfast.server.remote.workspaces import Tenant  # noqa: PLC0415
 
     launcher = _launcher(options, workspaces, homes, table) if has_launcher(options) else None
+    hosting = Hosting(workspaces.of, launcher=launcher, on_use=on_use)
     if launcher is not None:
-        workspaces.on_made = launcher.give
-    return Hosting(workspaces.of, launcher=launcher, on_use=on_use)
+        launcher.try_out()
+        workspaces.tenant_of = lambda principal: Tenant(
+            launcher.owner(principal), launcher.home_name(principal), hosting.threads(principal)
+        )
+    return hosting
 
 
 def _launcher(options: Mapping[str, Any], workspaces: Workspaces, homes: Path, table: Mapping[str, Any]) -> Launcher:

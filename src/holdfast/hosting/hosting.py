@@ -18,15 +18,15 @@ from holdfast.client.terminals import CreateTerminal, TerminalParams, Terminals
 from holdfast.errors import InvalidParams, MethodNotFound, UsageError
 from holdfast.hosting import identity_thread
 from holdfast.workspace import Files, Workspace
-from holdfast.workspace.allowed import AllowedDirectories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
     from holdfast.children import Child
-    from holdfast.hosting.launcher import Launcher, Prepared
+    from holdfast.hosting.launcher import Identity, Launcher, Prepared
     from holdfast.model import Update
+    from holdfast.workspace.allowed import AllowedDirectories
 
 UseOf: TypeAlias = "Callable[[str, str, str, str], None]"
 """Is told of each use: the principal, the session, the method, and the path or the program."""
@@ -39,16 +39,16 @@ class Hosting:
 
     def __init__(
         self,
-        directories: Callable[[str], Sequence[str] | None],
+        directories: Callable[[str], AllowedDirectories | None],
         *,
         launcher: Launcher | None = None,
         on_use: UseOf | None = None,
     ) -> None:
         """`directories` returns where a principal may work, None for one who may work anywhere and serves himself."""
-        self.directories: Callable[[str], Sequence[str] | None] = directories
+        self.directories: Callable[[str], AllowedDirectories | None] = directories
         self.launcher: Launcher | None = launcher
         self.on_use: UseOf | None = on_use
-        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._threads: dict[Identity, ThreadPoolExecutor] = {}
 
     @property
     def has_homes(self) -> bool:
@@ -75,9 +75,9 @@ class Hosting:
         identity = None if self.launcher is None else self.launcher.identity(principal)
         if identity is None:
             return None
-        if identity.name not in self._threads:
-            self._threads[identity.name] = identity_thread.threads_of(identity)
-        return self._threads[identity.name]
+        if identity not in self._threads:
+            self._threads[identity] = identity_thread.threads_of(identity)
+        return self._threads[identity]
 
     def start(self, principal: str, command: Sequence[str], cwd: str, variables: Mapping[str, str]) -> Child:
         """Start a command for a principal."""
@@ -147,20 +147,20 @@ class HostedSession:
 
     async def _read(self, params: ReadTextFile) -> Update:
         self._tell("fs/read_text_file", params.path)
-        with file_errors_refused(params.path):
+        with file_errors_refused(params.path), self._texts.workspace.hold():
             return {"content": await self._texts.read_text(params.path, line=params.line, limit=params.limit)}
 
     async def _write(self, params: WriteTextFile) -> Update:
         self._tell("fs/write_text_file", params.path)
-        with file_errors_refused(params.path):
+        with file_errors_refused(params.path), self._texts.workspace.hold():
             await self._texts.write_text(params.path, params.content)
         return {}
 
     def _resolved(self, roots: Sequence[str]) -> Workspace:
         """Return the workspace of a session; raise `InvalidParams` where a root leads out of what is allowed (H10)."""
         workspace = Workspace.resolve(roots[0], roots[1:])
-        directories = self._hosting.directories(self._principal)
-        if directories is not None and not workspace.lies_in(AllowedDirectories(directories)):
+        allowed = self._hosting.directories(self._principal)
+        if allowed is not None and not workspace.lies_in(allowed):
             raise InvalidParams("A directory of this session is not where it was; open the session again")
         return workspace
 

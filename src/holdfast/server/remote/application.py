@@ -27,7 +27,6 @@ import msgspec
 
 from holdfast.errors import RequestError
 from holdfast.model import LOCAL, Position
-from holdfast.server.access import Access
 from holdfast.server.positions import SeenUpTo
 from holdfast.server.remote.acp_streams import read_incoming
 from holdfast.server.remote.arrivals import comes_from_another_page, let_in
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from holdfast.server.access import Access
     from holdfast.server.audit import AuditLog
     from holdfast.server.host import Host
     from holdfast.server.remote.acp_streams import Incoming
@@ -304,8 +304,7 @@ class RemoteServer:
 
     def _access_of(self, principal: str) -> Access:
         """Return what a principal may use of this machine (H10)."""
-        directories = self.workspaces.of(principal)
-        return Access(directories, starts_programs=self._programs or directories is None)
+        return self.workspaces.access(principal, programs=self._programs)
 
     async def _use_link(self, request: RemoteRequest, send: Send) -> None:
         credential = self.sign_in.use_link(request.path.removeprefix("/link/"))
