@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.acp import CWD, Refused, cut_links, patiently, serving
+from tests.support.cancelling import end_of
 from tests.support.links import PATIENCE
 from tests.support.relay_hosts import MIXED, Shared, followed_turn, hosts, join, named
 from tests.support.searches import HeldSearches
@@ -591,3 +592,74 @@ def stop_listening(host: Serving) -> None:
     asyncio.get_running_loop().remove_reader(neighbours._listening.fileno())
     neighbours._listening.close()
     neighbours._listening = None
+
+
+@pytest.mark.requirement("C6", "F4")
+@pytest.mark.parametrize("prompted_by", ["us", "them"])
+@MIXED
+async def test_a_cancel_that_finds_no_link_is_told_when_there_is_one(
+    ours: int, theirs: int, prompted_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", ours), await named(far, "Neovim", theirs)
+        session = await owner.new()
+        await join(follower, session)
+        prompting = follower if prompted_by == "us" else owner
+        running = prompting.begin_prompt(session, "wait for ever")
+        await follower.until(lambda: "waiting" in follower.said())
+        held = HeldSearches(monkeypatch)
+        cut_links(near)
+        async with asyncio.timeout(PATIENCE):
+            await held.begun.wait()
+        follower.tell("session/cancel", {"sessionId": session})
+        await follower.settle()
+        held.may_go_on.set()
+        assert await end_of(prompting, session, running) == "cancelled"
+        assert await follower.prompt(session, "next") == "end_turn"
+
+
+@pytest.mark.requirement("C6", "F4")
+async def test_a_cancel_that_finds_no_link_leaves_the_turns_that_came_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hosts(tmp_path / "s.db") as (shared, (near, far)):
+        owner, follower = await named(near, "Zed", 1), await named(far, "Neovim", 1)
+        session = await owner.new()
+        await join(follower, session)
+        first = owner.begin_prompt(session, "wait first")
+        await follower.until(lambda: "waiting" in follower.said())
+        held = HeldSearches(monkeypatch)
+        cut_links(near)
+        async with asyncio.timeout(PATIENCE):
+            await held.begun.wait()
+        follower.tell("session/cancel", {"sessionId": session})
+        await follower.settle()
+        shared.gate("first").set()
+        assert await patiently(first) == {"stopReason": "end_turn"}
+        second = owner.begin_prompt(session, "wait second")
+        await owner.until(lambda: owner.said() == "waiting donewaiting ")
+        held.may_go_on.set()
+        async with asyncio.timeout(PATIENCE):
+            await held.is_over.wait()
+        await follower.until(lambda: follower.said() == "waiting donewaiting ")
+        shared.gate("second").set()
+        assert await patiently(second) == {"stopReason": "end_turn"}
+
+
+@pytest.mark.requirement("C6", "F4")
+@MIXED
+async def test_a_prompt_and_its_cancel_while_the_link_is_cut_end_cancelled(
+    ours: int, theirs: int, tmp_path: Path
+) -> None:
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", ours), await named(far, "Neovim", theirs)
+        session = await owner.new()
+        await join(follower, session)
+        for distance in range(20):
+            cut_links(near)
+            for _ in range(distance):
+                await asyncio.sleep(0)
+            answer = follower.begin_prompt(session, "wait for ever")
+            follower.tell("session/cancel", {"sessionId": session})
+            assert await end_of(follower, session, answer) in ("cancelled", "dropped"), distance
+            assert await follower.prompt(session, f"round {distance}") == "end_turn"

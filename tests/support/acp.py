@@ -245,8 +245,7 @@ class Client:
         answer = await patiently(self.begin_prompt(session, text), self.patience)
         if self.version == 1:
             return answer["stopReason"]
-        await self.until(lambda: self.ends_after(session, answer["messageId"]))
-        return self.ends_after(session, answer["messageId"])[0]
+        return await self.end_of_turn(session, answer["messageId"])
 
     def ends(self, session: str) -> int:
         """How many turns it was told the end of (version 2)."""
@@ -259,6 +258,11 @@ class Client:
             if it.get("messageId") == message:
                 return [end["stopReason"] for end in updates if "stopReason" in end]
         return []
+
+    async def end_of_turn(self, session: str, message: str) -> str:
+        """Wait for the end of the turn that a message began; give why it ended (version 2)."""
+        await self.until(lambda: self.ends_after(session, message))
+        return self.ends_after(session, message)[0]
 
     async def settle(self) -> None:
         """Wait until everything sent so far was looked at: ask for something, and wait for the answer."""

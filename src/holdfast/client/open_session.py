@@ -171,6 +171,7 @@ class OpenSession:
         prompt = self.lifting.lift_prompt(params["prompt"])
         tracker = self._tracker = TurnTracker(self.link.peer, self.lifting, params)
         self.apply(prompt)
+        tracker.send()
         self.link.own(tracker.run(self.apply), f"turn of {self.id}")
         return tracker
 

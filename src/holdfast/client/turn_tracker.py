@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.client.dialect import Lifting
     from holdfast.client.updates import SessionUpdate
     from holdfast.model import Event, Update
-    from holdfast.peer import Peer
+    from holdfast.peer import Peer, SentRequest
 
 
 class TurnTracker:
@@ -37,6 +37,7 @@ class TurnTracker:
         self._peer = peer
         self._lifting = lifting
         self._params = params
+        self._sent: SentRequest | None = None
         self._lost: list[str] = []  # why messages of this turn could not be read
         self._idle_seen: asyncio.Future[Update] = loop.create_future()
         self._accepted = lifting.answer_ends
@@ -76,8 +77,12 @@ class TurnTracker:
         if not self._idle_seen.done():
             self._idle_seen.set_result(idle)
 
+    def send(self) -> None:
+        """Send the prompt, before this returns: a cancellation that comes next must not overtake it."""
+        self._sent = self._peer.send_request("session/prompt", self._params)
+
     async def run(self, apply: Callable[[Sequence[Event]], None]) -> None:
-        """Send the prompt and follow its turn to the end; `apply` takes the events that the answer means."""
+        """Follow the turn to its end, once it is sent; `apply` takes the events that the answer means."""
         error: Exception | None = None
         try:
             error = await self._prompt(apply)
@@ -99,9 +104,10 @@ class TurnTracker:
             self.finish(error)
 
     async def _prompt(self, apply: Callable[[Sequence[Event]], None]) -> RemoteError | None:
-        """Send the prompt and wait for the end of its turn; return how it failed, if it did."""
+        """Wait for the end of the turn; return how it failed, if it did."""
         wanted = dict[str, Any] | None
-        answer: Update = await self._peer.request("session/prompt", self._params, result=cast("Any", wanted)) or {}
+        assert self._sent is not None
+        answer: Update = await self._sent.answer(cast("Any", wanted)) or {}
         if self._lifting.answer_ends:
             self.stop_reason = answer.get("stopReason")
             apply(self._lifting.lift_end(answer))

@@ -20,6 +20,14 @@ SOON_SECONDS = 4.0
 """Who has not answered after so many seconds is asked for a sign of life."""
 
 
+class SentRequest(Protocol):
+    """A request that was sent over a link."""
+
+    async def answer(self) -> msgspec.Raw:
+        """Wait for the answer and return it; raise `RemoteError` or `ConnectionLost`."""
+        ...
+
+
 class Link(Protocol):
     """A line to another process; `holdfast.engine.relay.messages` says what goes over it."""
 
@@ -34,6 +42,10 @@ class Link(Protocol):
 
     async def request(self, method: str, params: object) -> msgspec.Raw:
         """Send a request and return the answer; raise `RemoteError` or `ConnectionLost`."""
+        ...
+
+    def send_request(self, method: str, params: object) -> SentRequest:
+        """Send a request before this returns: whatever is sent next arrives behind it."""
         ...
 
     def notify(self, method: str, params: object) -> None:

@@ -364,8 +364,8 @@ class OpenSession(Protocol):
         """Put a prompt in line (C6); `acknowledged` says whether its client is told of it before the turn ends."""
         ...
 
-    def cancel(self) -> None:
-        """Stop the running turn and drop the prompts that wait (C5, C6)."""
+    def cancel(self, client: SessionClient | None = None) -> None:
+        """Stop the running turn, and drop the prompts of a client that wait; those of all if none is named (C5, C6)."""
         ...
 
     def cancel_turn(self, turn: Any) -> bool:

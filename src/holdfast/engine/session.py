@@ -393,10 +393,11 @@ class LiveSession(SessionSettings):
             self._start_next()
         return turn
 
-    def cancel(self) -> None:
-        """Stop the running turn and drop the prompts that wait (C5, C6). Does nothing in an idle session."""
-        while self.queue:
-            self.queue.pop().drop()
+    def cancel(self, client: SessionClient | None = None) -> None:
+        """Stop the running turn, and drop the prompts that wait: those of one client, or all (C5, C6)."""
+        for turn in reversed(list(self.queue or ())):
+            if client is None or turn.client is client:
+                self.cancel_turn(turn)
         if self.turn is not None:
             self.turn.cancel()
 

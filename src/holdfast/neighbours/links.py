@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.engine import Link, LinkUser
+    from holdfast.engine.neighbours import SentRequest
     from holdfast.engine.relay.messages import Operation
     from holdfast.jsonrpc import Notification, Request
     from holdfast.neighbours.node_secret import NodeSecret
@@ -280,6 +281,10 @@ class PeerLink:
     async def request(self, method: str, params: object) -> msgspec.Raw:
         """Send a request and return the answer."""
         return await self._peer.request(method, params)
+
+    def send_request(self, method: str, params: object) -> SentRequest:
+        """Send a request now; its answer is waited for later."""
+        return self._peer.send_request(method, params)
 
     def notify(self, method: str, params: object) -> None:
         """Send a notification."""

@@ -7,7 +7,8 @@ both directions, bounded memory. It knows no method but `$/cancel_request`; `Rou
 from holdfast.peer.dropped_line import DroppedLine
 from holdfast.peer.incoming import IncomingRequest
 from holdfast.peer.limits import PeerLimits
+from holdfast.peer.outgoing import SentRequest
 from holdfast.peer.peer import Observer, Peer
 from holdfast.peer.routes import Routes
 
-__all__ = ["DroppedLine", "IncomingRequest", "Observer", "Peer", "PeerLimits", "Routes"]
+__all__ = ["DroppedLine", "IncomingRequest", "Observer", "Peer", "PeerLimits", "Routes", "SentRequest"]

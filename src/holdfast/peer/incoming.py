@@ -202,7 +202,8 @@ class IncomingRequest:
         """Cancel the handler for the other side, once. One that has not ended `grace` seconds later is answered for."""
         if not (self.answered or self.cancelled or self._shielded):
             self.cancel()
-            self._patience = asyncio.get_running_loop().call_later(grace, self.give_up)
+            if not (self.answered or self._shielded):
+                self._patience = asyncio.get_running_loop().call_later(grace, self.give_up)
 
     def shield(self) -> None:
         """Leave the answer to the handler alone, whatever the other side cancels; see `Peer.shield_request`."""

@@ -39,6 +39,22 @@ class OutgoingRequest(NamedTuple):
     """What the code that asks was called for."""
 
 
+class SentRequest:
+    """A request of ours that was sent, or could not be; `answer` says what came of it."""
+
+    __slots__ = ("_future", "_id", "_method", "_outgoing")
+
+    def __init__(self, outgoing: OutgoingRequests, id_: Id | None, future: Future[Raw], method: str) -> None:
+        self._outgoing = outgoing
+        self._id = id_
+        self._future = future
+        self._method = method
+
+    async def answer(self, result: type[Any] = Raw) -> Any:
+        """Wait for the answer; return or raise what `Peer.request` would."""
+        return await self._outgoing.answer(self._id, self._future, self._method, result)
+
+
 class OutgoingRequests:
     """The requests of ours that wait."""
 
@@ -53,6 +69,19 @@ class OutgoingRequests:
 
     async def request(self, method: str, params: object, result: type[Any]) -> Any:
         """Send a request and wait for its answer; see `Peer.request`."""
+        return await self.answer(*self._begin(method, params), method, result)
+
+    def send(self, method: str, params: object) -> SentRequest:
+        """Send a request now, and leave the waiting for later; see `Peer.send_request`."""
+        try:
+            id_, future = self._begin(method, params)
+        except Exception as e:  # noqa: BLE001
+            id_, future = None, self._loop.create_future()
+            future.set_exception(e)
+        future.add_done_callback(_retrieve)  # its sender may end before it waits
+        return SentRequest(self, id_, future, method)
+
+    def _begin(self, method: str, params: object) -> tuple[Id, Future[Raw]]:
         if self.lost is not None:
             raise self.lost
         id_ = self._next_id
@@ -66,14 +95,19 @@ class OutgoingRequests:
         self._send(encoded, now=alone)  # where it is alone there is nothing it could share a system call with
         if alone:
             self._stay_awake(future, self._loop.time() + AWAKE_SECONDS)
+        return id_, future
+
+    async def answer(self, id_: Id | None, future: Future[Raw], method: str, result: type[Any]) -> Any:
+        """Wait for the answer to a request that was sent; cancel the request if the wait is cancelled."""
         try:
             raw = await future
         except asyncio.CancelledError:
-            if self.lost is None:
+            if self.lost is None and id_ is not None:
                 self._send(encode_notification(CANCEL, CancelParams(id_)))
             raise
         finally:
-            self._waiting.pop(id_, None)
+            if id_ is not None:
+                self._waiting.pop(id_, None)
         if result is Raw:
             return raw
         try:
@@ -111,6 +145,11 @@ class OutgoingRequests:
         for waiting in self._waiting.values():
             if not waiting.future.done():
                 waiting.future.set_exception(lost)
+
+
+def _retrieve(future: Future[Raw]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 def _read_data(error: ErrorObject) -> object:

@@ -44,7 +44,7 @@ from holdfast.peer.dropped_line import dropped_line, log_dropped_line
 from holdfast.peer.faults import CANCELLED, ENDED, error_for
 from holdfast.peer.incoming import BatchAnswer, IncomingRequest, IncomingRequests, fitting, handled, read_params
 from holdfast.peer.limits import PeerLimits
-from holdfast.peer.outgoing import CANCEL, CancelParams, OutgoingRequests
+from holdfast.peer.outgoing import CANCEL, CancelParams, OutgoingRequests, SentRequest
 from holdfast.transport import Oversized
 
 if TYPE_CHECKING:
@@ -141,6 +141,13 @@ class Peer:
         a request that is longer than `max_line`.
         """
         return self._outgoing.request(method, params, result)
+
+    def send_request(self, method: str, params: object = UNSET) -> SentRequest:
+        """Send a request before this returns: what is sent next arrives behind it. `request` sends when it is awaited.
+
+        Raise nothing: `SentRequest.answer` raises what kept it from being sent.
+        """
+        return self._outgoing.send(method, params)
 
     def send_block(self, *pieces: bytes) -> None:
         """Send messages that are encoded already, each a line with its newline; a piece may hold a part of them.
@@ -336,7 +343,7 @@ class Peer:
                 self._cancel(message)
                 return True
             if message.method in self.routes.urgent:
-                self._notify_at_once(message)
+                self._notify_urgent(message)
         elif type(message) is Request:
             self._incoming.waiting[message.id] = False
         elif type(message) is Response or message.to_us:
@@ -474,7 +481,7 @@ class Peer:
                 finally:
                     self._blocking = None
             elif notification.method in self.routes.urgent:
-                self._notify_at_once(notification)
+                self._notify_urgent(notification, in_place=True)
             elif self.routes.notification_fallback is not None:
                 await self._notify_fallback(notification, self.routes.notification_fallback)
             if not inbox or type(behind := inbox[0]) is not Notification:
@@ -490,10 +497,11 @@ class Peer:
         except Exception as e:  # noqa: BLE001
             error_for(e, f"The notification {notification.method}")
 
-    def _notify_at_once(self, notification: Notification) -> None:
+    def _notify_urgent(self, notification: Notification, *, in_place: bool = False) -> None:
         route = self.routes.urgent[notification.method]
+        handle = route.in_place if in_place else route.at_once
         try:
-            route.handle(read_params(route.decode, notification.params))
+            handle(read_params(route.decode, notification.params))
         except KeyboardInterrupt:
             raise
         except BaseException as e:  # noqa: BLE001

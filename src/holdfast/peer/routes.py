@@ -41,9 +41,10 @@ class NotificationRoute(msgspec.Struct, frozen=True):
 
 
 class UrgentRoute(msgspec.Struct, frozen=True):
-    """Handles one notification the moment it arrives, ahead of everything that waits."""
+    """Handles one notification twice: the moment it arrives, ahead of everything that waits, and in its place."""
 
-    handle: Callable[[Any], None]
+    at_once: Callable[[Any], None]
+    in_place: Callable[[Any], None]
     decode: Decode
 
 
@@ -85,13 +86,20 @@ class Routes:
         """Handle a notification in its turn: the next message waits until the handler is done."""
         self.notifications[method] = NotificationRoute(handle, _decoder(params))
 
-    def urgent_notification(self, method: str, handle: Callable[[T], None], params: type[T] = Raw) -> None:
+    def urgent_notification(
+        self,
+        method: str,
+        at_once: Callable[[T], None],
+        params: type[T] = Raw,
+        *,
+        in_place: Callable[[T], None] | None = None,
+    ) -> None:
         """Handle a notification at once, and once more in its place among the others.
 
         At once, because what it must stop may be what blocks the way; in its place, because what it is about may be
-        still on the way. So the handler must be one that can be called twice.
+        still on the way. Without `in_place` the same function is called twice.
         """
-        self.urgent[method] = UrgentRoute(handle, _decoder(params))
+        self.urgent[method] = UrgentRoute(at_once, in_place or at_once, _decoder(params))
 
 
 def _decoder(type_: type[Any]) -> Decode:

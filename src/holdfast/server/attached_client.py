@@ -120,6 +120,8 @@ class AttachedClient:
         self._line_bytes = connection.peer.max_line - ENVELOPE_BYTES
         self._timer: asyncio.TimerHandle | None = None
         self.attachment: OpenAttachment | None = None
+        self.session: OpenSession | None = None
+        """The session it has open, also while it is being attached."""
         self._has_left = False
         self.muted: bool = False
         """Whether it is shown nothing for a moment: what happens meanwhile is shown again afterwards."""
@@ -335,17 +337,18 @@ class AttachedClient:
         if self.attachment is not None:
             self.attachment.session.detach(self.attachment)
             self.attachment = None
+        self.session = None
 
     def moved(self, attachment: OpenAttachment) -> None:
         """Watch through another attachment from now on: the session has another owner. Who has left watches no more."""
         if self._has_left:
             attachment.session.detach(attachment)
         else:
-            self.attachment = attachment
+            self.attachment, self.session = attachment, attachment.session
 
     def dropped(self, reason: str) -> None:
         """Tell its user that it does not watch any more."""
-        self.attachment = None
+        self.attachment = self.session = None
         log.warning("Session %s is no longer shown: %s", self.session_id, reason)
         notice: Update = {"sessionUpdate": "notice", "severity": "warning", "title": reason}
         asyncio.get_running_loop().call_soon(self.show, [event_from(notice)])

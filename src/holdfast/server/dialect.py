@@ -27,6 +27,7 @@ from holdfast.peer import Routes
 from holdfast.server.access import not_started
 from holdfast.server.attached_client import AttachedClient, Setup, as_past
 from holdfast.server.positions import AT, InMeta, SeenUpTo
+from holdfast.server.prompts_under_way import PromptsUnderWay
 from holdfast.surface import air, shapes
 from holdfast.surface.description import FORK_AT
 from holdfast.tracing import note_trace
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from holdfast.model import SessionInfo, Update
     from holdfast.server.attached_client import Lowering, QuestionForms
     from holdfast.server.connection import ClientConnection
+
+
+NOT_OPEN = "This session is not open here; load or resume it first"
 
 
 class Dialect(ABC):
@@ -59,6 +63,7 @@ class Dialect(ABC):
         self._air = air.declared(connection.info.capabilities)
         self._clients: dict[str, AttachedClient] = {}
         self._names: dict[str, str] = {}  # our ids of sessions that the client calls by the agent's own (G9)
+        self._prompts = PromptsUnderWay(self._id)
 
     # What a version adds
 
@@ -109,7 +114,9 @@ class Dialect(ABC):
         routes.request("session/set_title", self._set_title, shapes.SetTitle)
         routes.request("session/set_config_option", self._set_option, shapes.SetConfigOption)
         routes.request("session/prompt", self._prompt, shapes.Prompt)
-        routes.urgent_notification("session/cancel", self._cancel, shapes.OfSession)
+        routes.urgent_notification(
+            "session/cancel", self._cancel_now, shapes.OfSession, in_place=self._cancel_what_came_before
+        )
         return routes
 
     async def _log_in(self, params: shapes.Login) -> Update:
@@ -152,6 +159,7 @@ class Dialect(ABC):
 
     def _opened_new(self, session: OpenSession, client: AttachedClient, known_lines: int, at: Position) -> Update:
         self._clients[session.id] = client
+        client.session = session
         self._after_answer(lambda: self._start_watching(session, client, known_lines))
         return self._with_position({"sessionId": session.id, **self._configuration(session)}, at)
 
@@ -267,6 +275,7 @@ class Dialect(ABC):
         """Close a session (B13): its turn ends first, and is seen to; then nothing more is sent."""
         session_id = self._id(params.session_id)
         client = self._clients.get(session_id)
+        self._prompts.cancel(session_id)
         engine = await self.connection.host.engine()
         await engine.leave(session_id, client, scope=self.connection.scope)
         self._forget(session_id)
@@ -298,11 +307,17 @@ class Dialect(ABC):
         await engine.rename(self._id(params.session_id), params.title or None, scope=self.connection.scope)
         return {"title": params.title}
 
-    def _cancel(self, params: shapes.OfSession) -> None:
-        """Cancel what a session does; nothing if it does nothing, or is not open here."""
-        client = self._clients.get(self._id(params.session_id))
-        if client is not None and client.attachment is not None:
-            client.attachment.session.cancel()
+    def _cancel_now(self, params: shapes.OfSession) -> None:
+        """Stop what runs in a session that is open here, whoever has prompted it, and the prompts of this client."""
+        session_id = self._id(params.session_id)
+        client = self._clients.get(session_id)
+        if client is not None and client.session is not None:
+            client.session.cancel(client)
+        self._prompts.cancel(session_id)
+
+    def _cancel_what_came_before(self, params: shapes.OfSession) -> None:
+        """Cancel the prompts that arrived before and were not read yet when the cancellation came (C6)."""
+        self._prompts.cancel(self._id(params.session_id))
 
     async def _other_request(self, request: Request) -> object:
         """Let the agent answer what the protocol does not define."""
@@ -319,10 +334,12 @@ class Dialect(ABC):
 
     async def _begin(self, params: shapes.Prompt) -> OpenTurn:
         """Put a prompt in line, in a session this connection has open or had open."""
-        if self.connection.login_needed:
-            await self.connection.check_login()
-        checked_prompt(params.prompt, self.connection.description.accepts)
-        return self._put_in_line(await self._session(params.session_id), params)
+        with self._prompts.arriving(params.session_id):
+            if self.connection.login_needed:
+                await self.connection.check_login()
+            checked_prompt(params.prompt, self.connection.description.accepts)
+            session = await self._session(params.session_id)
+        return self._put_in_line(session, params)
 
     def _begin_now(self, params: shapes.Prompt) -> OpenTurn | None:
         """Do the same where nothing has to be waited for; return None otherwise."""
@@ -340,9 +357,11 @@ class Dialect(ABC):
         key = repeats.key(self.connection.principal, session.id, params.meta) if params.meta else None
         if key is not None and (turn := repeats.get(key)) is not None:
             client.lowering.quiet(turn.message_id)
+            self._prompts.in_line(turn)
             return turn  # a client that was cut off asks for it again, and it is not to be done again
         turn = session.prompt(params.prompt, client, params.meta, acknowledged=self.acknowledges_prompts)
         client.lowering.quiet(turn.message_id)
+        self._prompts.in_line(turn)
         if key is not None:
             repeats.put(key, turn)
         return turn
@@ -360,13 +379,16 @@ class Dialect(ABC):
         engine = await self.connection.host.engine()
         if client is None:
             await engine.look_up(session_id, self.connection.scope)  # raises where there is none
-            raise InvalidParams(f"Session {session_id} is not open here; load or resume it first")
+            raise InvalidParams(NOT_OPEN)
         async with client.attaching:
             if (session := client.open_session) is None:
-                session = await engine.open(session_id, client, scope=self.connection.scope)
+                session = client.session = await engine.open(session_id, client, scope=self.connection.scope)
                 if client.attachment not in session.attachments:  # otherwise it was found again meanwhile
                     client.attachment = await session.attach(client)
                     client.attachment.follow()
+            if self._clients.get(session_id) is not client:  # it has closed the session meanwhile
+                client.detach()
+                raise InvalidParams(NOT_OPEN)
             return session
 
     async def _live(self, session_id: str) -> tuple[str, OpenSession | None]:
@@ -404,7 +426,7 @@ class Dialect(ABC):
     async def _attach(
         self, session: OpenSession, client: AttachedClient, seen: SeenUpTo | None = None
     ) -> OpenAttachment:
-        before, client.attachment = client.attachment, None
+        before, client.attachment, client.session = client.attachment, None, session
         try:
             attachment = await session.attach(client, None if seen is None else self._turn_of(seen))
         except BaseException:

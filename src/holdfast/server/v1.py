@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast.errors import InternalError, InvalidParams, RequestError
+from holdfast.errors import InternalError, InvalidParams, RequestCancelled, RequestError
 from holdfast.server.dialect import Dialect
 from holdfast.server.positions import position_named
 from holdfast.surface import shapes
@@ -105,12 +105,16 @@ class Version1(Dialect):
 
     async def _prompt(self, params: shapes.Prompt) -> Update:
         """Answer a prompt when its turn has ended (C2)."""
-        turn = await self._begin(params)
+        try:
+            turn = await self._begin(params)
+        except RequestCancelled:
+            return {"stopReason": "cancelled"}
         try:
             end = await turn.wait_for_end()
         except asyncio.CancelledError:
             if self._peer.has_ended and self._goes_on(turn):
                 raise  # the client has left; its turn goes on
+            self._peer.shield_request()
             turn.session.cancel_turn(turn)
             end = await turn.wait_for_end()
         return _answer_of(turn, end)
@@ -131,6 +135,7 @@ class Version1(Dialect):
             if self._peer.has_ended and self._goes_on(turn):
                 request.give_up()  # the client has left; its turn goes on
             else:
+                request.shield()
                 turn.session.cancel_turn(turn)
 
         request.on_cancel = cancel

@@ -123,6 +123,7 @@ class Version2(Dialect):
                 raise  # the client has left; its turn goes on
             if turn.session.cancel_turn(turn):
                 raise
+            self._peer.shield_request()  # it may be inserted by now, however long that takes
             return {"messageId": await turn.accepted}
 
     async def _cancel_tool_call(self, params: CancelToolCall) -> Update:

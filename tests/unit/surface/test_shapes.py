@@ -48,9 +48,11 @@ class Kept(Routes):
         self.shapes[method] = params
         super().request(method, handle, params, **how)
 
-    def urgent_notification(self, method: str, handle: Callable[[Any], None], params: type[Any] = Raw) -> None:
+    def urgent_notification(
+        self, method: str, handle: Callable[[Any], None], params: type[Any] = Raw, **how: Any
+    ) -> None:
         self.shapes[method] = params
-        super().urgent_notification(method, handle, params)
+        super().urgent_notification(method, handle, params, **how)
 
 
 @pytest.fixture(params=[1, 2])

@@ -28,6 +28,8 @@ class FollowedTurn:
         self.session = session
         self.message_id: str = new_id("msg")
         self.refusal: RequestError | None = None
+        self.cancelled: bool = False
+        """Whether its client has cancelled it."""
         self.accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._end: TurnEnd | None = None
         self._when_ended: list[Callable[[TurnEnd], None]] = []

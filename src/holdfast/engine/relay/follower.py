@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
-    from holdfast.engine.neighbours import Link, Neighbours
+    from holdfast.engine.neighbours import Link, Neighbours, SentRequest
     from holdfast.engine.ports import OpenAttachment, SessionClient
     from holdfast.model import Event, Position, Scope, Update
 
@@ -107,6 +107,8 @@ class FollowedSession:
         self._notices: list[Update] = []
         self._unsealed: list[bytes] = []
         self._is_over = False
+        self._log = 0, 0  # epoch and number of the log that the client was shown last
+        self._cancelled_in: tuple[int, int] | None = None  # that in which its client cancelled what runs
 
     # Opening
 
@@ -147,8 +149,11 @@ class FollowedSession:
         """Ask the owner; raise what it raised, or `NeighbourLost`."""
         if self._link is None:
             raise NeighbourLost(f"{self.owner_name} cannot be reached")
+        return await self._answer_to(self._link.send_request(method, params))
+
+    async def _answer_to(self, sent: SentRequest) -> msgspec.Raw:
         try:
-            return await self._link.request(method, params)
+            return await sent.answer()
         except RemoteError as e:
             if e.code == RequestCancelled.code:  # so is answered what is at work when the owner hangs up
                 raise NeighbourLost(f"{self.owner_name} has hung up") from None
@@ -224,6 +229,9 @@ class FollowedSession:
         unsealed, self._unsealed = self._unsealed, []
         attachment = FollowedAttachment(self, client, attached.position if since is None else since, attached.lines)
         attachment.unsealed = unsealed
+        self._log = attached.position.epoch, attached.position.turn
+        if self._log == self._cancelled_in:
+            self.tell("cancel")  # again: the link may have been cut before the owner was told, and the same turn runs
         self._notices, self._state = attached.notices, attached.state
         self.attachments = (*self.attachments, attachment)
         return attachment
@@ -284,13 +292,14 @@ class FollowedSession:
         """Put a prompt in line at the owner."""
         if not content:
             raise InvalidParams("A prompt must not be empty")
-        if not self.is_live:
+        if not self.is_live or self._link is None:
             raise SessionMoved(LOST)
         assert client is self.client
         turn = FollowedTurn(self)
         self.turns[turn.message_id] = turn
-        prompt = Prompt(list(content), turn.message_id, meta)
-        self._start(self._follow_turn(turn, lambda: self.ask("prompt", prompt)))
+        # Sent now and not by the task: a cancellation that comes next must not overtake it.
+        sent = self._link.send_request("prompt", Prompt(list(content), turn.message_id, meta))
+        self._start(self._follow_turn(turn, lambda: self._answer_to(sent)))
         self._start(self._check_life())
         return turn
 
@@ -324,8 +333,14 @@ class FollowedSession:
                 self._start(self._ask_for_turn(turn, link, reason))
 
     async def _ask_for_turn(self, turn: FollowedTurn, link: Link, reason: str) -> None:
+        if turn.cancelled:
+            self.cancel_turn(turn)  # whether the owner was told before the link was cut is not known
         answered = await self._follow_turn(turn, lambda: self.ask("end_of", OfTurn(turn.message_id)))
-        if answered and self._link is link and turn.message_id in self.turns:
+        if not answered or self._link is not link or turn.message_id not in self.turns:
+            return
+        if turn.cancelled:  # and its owner does not know it: it has never begun
+            self._end(turn, TurnEnd("cancelled"), RequestCancelled("The prompt was cancelled before its turn came"))
+        else:
             self.interrupt(turn, reason)
 
     def interrupt_turns(self, reason: str) -> None:
@@ -342,12 +357,16 @@ class FollowedSession:
         self.turns.pop(turn.message_id, None)
         turn.has_ended(end, refusal)
 
-    def cancel(self) -> None:
-        """Stop what it does."""
+    def cancel(self, client: SessionClient | None = None) -> None:  # noqa: ARG002  (the owner knows whose link it is)
+        """Stop the running turn, and drop the prompts of the client that wait."""
+        for turn in self.turns.values():
+            turn.cancelled = True
+        self._cancelled_in = self._log
         self.tell("cancel")
 
     def cancel_turn(self, turn: FollowedTurn) -> bool:
         """Stop one turn; whether it had begun is known when it has ended."""
+        turn.cancelled = True
         self.tell("cancel", OfTurn(turn.message_id))
         return False
 
@@ -360,6 +379,8 @@ class FollowedSession:
     def take(self, message: Events) -> None:
         """Show the client what happened, and note what it says about the session itself."""
         events = message.unpack()
+        if message.before is not None:
+            self._log = message.before.epoch, message.before.turn
         for event in events:
             if event.plain_text is None and event.kind in _NOTED:
                 self._note(event.update())

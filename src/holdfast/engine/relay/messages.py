@@ -11,7 +11,8 @@ follow     notification: show what comes from now on
 detach     notification: show no more
 prompt     `Prompt`; ``accepted`` is notified            `Ended`, when the turn has
 end_of     `OfTurn`: a turn whose link was cut           `Ended`, or null where it is not known
-cancel     notification, `OfTurn` or null for all
+cancel     notification: `OfTurn` stops that turn, null
+           the running one and this client's prompts
 option     `SetOption`                                   the update that tells all options
 part       `OfPart`: a tool call or terminal to cancel   whether there was one
 do         `Operation`: rename, archive, fork…           null

@@ -254,7 +254,7 @@ class OwnerLink:
         if self._session is None or self._client is None:
             return
         if of_turn is None:
-            self._session.cancel()
+            self._session.cancel(self._client)
             return
         for turn in self._session.turns_of(self._client):
             if turn.message_id == of_turn.message_id:
