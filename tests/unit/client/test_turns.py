@@ -177,6 +177,17 @@ async def test_somebody_else_can_cancel_it(protocol: ProtocolChoice) -> None:
         assert await asking == "wait: "
 
 
+@pytest.mark.requirement("C6")
+async def test_a_cancel_right_behind_a_prompt_reaches_the_agent_behind_it(protocol: ProtocolChoice) -> None:
+    stage = Stage()
+    async with holdfast.connect(stage.agent, protocol=protocol) as agent:
+        session = await agent.new_session()
+        for _ in range(50):
+            async with session.prompt("wait") as turn:
+                await session.cancel()
+            assert turn.stop_reason == "cancelled"
+
+
 async def test_one_turn_at_a_time(protocol: ProtocolChoice) -> None:
     stage = Stage()
     async with holdfast.connect(stage.agent, protocol=protocol) as agent:

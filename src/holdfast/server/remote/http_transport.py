@@ -31,6 +31,7 @@ class HttpTransport:
         self._loop = asyncio.get_running_loop()
         self._receiver: Receiver | None = None
         self._may_read = asyncio.Event()
+        self._in_order = asyncio.Lock()  # held by the line that is next: it is fair, as the event is not
         self._progress = asyncio.Event()
         self._closed = self._ended = self._broken = False
         self._reason: ConnectionLost | None = None
@@ -39,12 +40,13 @@ class HttpTransport:
 
     async def deliver(self, line: Line) -> bool:
         """Take a line, when the receiver takes any; return False where none will be taken."""
-        while not self._may_read.is_set() and not self._ended:
-            await self._may_read.wait()
-        if self._ended or self._receiver is None:
-            return False
-        self._receiver.lines_received([line])
-        return True
+        async with self._in_order:
+            while not self._may_read.is_set() and not self._ended:
+                await self._may_read.wait()
+            if self._ended or self._receiver is None:
+                return False
+            self._receiver.lines_received([line])
+            return True
 
     def open(self, receiver: Receiver) -> None:
         """Begin to read."""
