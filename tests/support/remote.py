@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast import Agent
     from holdfast.server.remote import RemoteRequest
+    from holdfast.server.remote.door import DoorLimits
     from holdfast.transport import Transport
 
 WAYS = ("websocket", "asgi websocket", "http")
@@ -121,6 +122,8 @@ async def served(
     limits: RemoteLimits | None = None,
     window: EventWindow | None = EventWindow(),  # noqa: B008
     send_buffer: int | None = None,
+    door: DoorLimits | None = None,
+    tls: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Remote]:
     """Serve an agent in this process, perhaps with little room in the system for what is sent."""
@@ -132,7 +135,8 @@ async def served(
     chosen: dict[str, Any] = {"authenticator": ByName(), "limits": limits, "workspaces": anywhere, **settings}
     server = RemoteServer(host, names=names, **chosen)
     protocol: dict[str, Any] = {"ws": WebSocketsSansIOProtocol} if way == "asgi websocket" else {}
-    async with serving_app(server, send_buffer=send_buffer, **protocol) as port:
+    protocol |= tls or {}
+    async with serving_app(server, send_buffer=send_buffer, door=door, **protocol) as port:
         if server.names is names:
             server.names = Names([f"127.0.0.1:{port}", f"localhost:{port}"])
         remote = Remote(server, port)

@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.http_transport import HttpClientTransport
+from holdfast.server.remote.application import RemoteServer
 from holdfast.server.remote.direct import EXTENSION
 from holdfast.server.remote.event_streams import serve_events
 from holdfast.server.remote.http_transport import HttpTransport
 from holdfast.server.remote.requests import read_body, request_from, respond
-from holdfast.server.remote.serving import our_uvicorn
+from holdfast.server.remote.serving import open_door, our_uvicorn
 from holdfast.transport import MAX_LINE_BYTES, Oversized, Transport
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
 from holdfast.transport.websocket_client import connect_websocket
@@ -21,30 +22,35 @@ from tests.support.links import PATIENCE, closing
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from holdfast.server.remote.door import DoorLimits
     from holdfast.server.remote.event_streams import EventStream
     from tests.support.links import Link
 
 
 @asynccontextmanager
-async def serving(app: Any, *, send_buffer: int | None = None, **settings: Any) -> AsyncGenerator[int]:
+async def serving(
+    app: Any, *, send_buffer: int | None = None, door: DoorLimits | None = None, **settings: Any
+) -> AsyncGenerator[int]:
     """Serve an application in this loop, perhaps with little room in the system for what is sent; yield the port."""
     server = our_uvicorn(app, **settings)
     listening = socket.create_server(("127.0.0.1", 0))
     if send_buffer is not None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)  # each connection inherits that
-    await server.startup(sockets=[listening])
+    await server.startup(sockets=[])
+    opened = open_door(server, listening, door)
+    if isinstance(app, RemoteServer):
+        app.door = opened
     try:
         yield listening.getsockname()[1]
     finally:
-        for each in server.servers:
-            each.close()
+        opened.close()
         for connection in list(server.server_state.connections):
             connection.shutdown()
         if server.server_state.tasks:
             await asyncio.wait(server.server_state.tasks, timeout=PATIENCE)
         for connection in list(server.server_state.connections):
             connection.transport.abort()
-        listening.close()
+        await opened.wait_closed()
 
 
 class _LineApplication:

@@ -42,6 +42,11 @@ class LineSplitter:
         self._size = 0
         self._skipping: Oversized | None = None  # what is known of an unfinished line that is too long already
 
+    @property
+    def held(self) -> int:
+        """How many bytes of an unfinished line it holds."""
+        return self._size
+
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
         """Take a chunk; return the lines that are complete now."""
         pieces = chunk.split(b"\n")

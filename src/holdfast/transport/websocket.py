@@ -20,6 +20,7 @@ from holdfast.transport.websocket_frames import (
     PING,
     PONG,
     PROTOCOL_ERROR,
+    TRY_AGAIN,
     Control,
     FrameReader,
     close_frame,
@@ -28,6 +29,8 @@ from holdfast.transport.websocket_frames import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.transport.port import Line, Receiver
 
 BURST_BYTES = 1 << 20
@@ -57,8 +60,12 @@ class WebSocketTransport:
         limit: int = MAX_LINE_BYTES,
         ping: float | None = PING_SECONDS,
         pong: float = PONG_SECONDS,
+        hold: Callable[[int], bool] | None = None,
     ) -> None:
-        """Take over a socket behind its handshake, as its `client` or its server."""
+        """Take over a socket behind its handshake, as its `client` or its server.
+
+        `hold` is told how much of a message that is not complete is held; where it returns False there is no room.
+        """
         self.max_line = limit
         self.closed_with: tuple[int | None, str] | None = None
         """The code and the reason of the other side's close frame, once there was one."""
@@ -70,6 +77,7 @@ class WebSocketTransport:
         self._stream = stream
         self._masked = client
         self._frames = FrameReader(limit, masked=not client)
+        self._hold = hold
         self._loop = asyncio.get_running_loop()
         self._receiver: Receiver | None = None
         self._queue: list[bytes] = []
@@ -190,6 +198,9 @@ class WebSocketTransport:
         except ConnectionLost as e:
             self._say_goodbye(PROTOCOL_ERROR, str(e))
             self._break(e)
+            return
+        if self._hold is not None and not self._hold(self._frames.held):
+            self.cut(TRY_AGAIN, "too much is on its way at once")
             return
         lines: list[Line] = []
         for each in received:

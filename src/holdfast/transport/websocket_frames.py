@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 
-NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY, TOO_BIG, RESTART = 1000, 1001, 1002, 1008, 1009, 1012
+NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY, TOO_BIG, RESTART, TRY_AGAIN = 1000, 1001, 1002, 1008, 1009, 1012, 1013
 """Codes of a close frame."""
 
 _FIN = 0x80
@@ -108,6 +108,11 @@ class FrameReader:
         self._key = b""
         self._left = -1
         self._read = 0
+
+    @property
+    def held(self) -> int:
+        """How many bytes of a message that is not complete it holds."""
+        return self._splitter.held
 
     def feed(self, chunk: bytes) -> list[Received]:
         """Take a chunk; return what is complete now. Raise `ConnectionLost` where it is no WebSocket frame."""

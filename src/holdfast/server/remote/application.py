@@ -21,7 +21,7 @@ import logging
 import secrets
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -35,10 +35,19 @@ from holdfast.server.remote.connections import Connections
 from holdfast.server.remote.credentials import Credentials
 from holdfast.server.remote.event_streams import serve_events
 from holdfast.server.remote.kept_connections import KeptConnections
-from holdfast.server.remote.limits import Quotas, RemoteLimits
+from holdfast.server.remote.limits import Hold, Quotas, RemoteLimits
 from holdfast.server.remote.metrics import Metrics
 from holdfast.server.remote.node_entrance import NodeEntrance
-from holdfast.server.remote.requests import Refusal, is_page_wanted, read_body, refuse, request_from, respond
+from holdfast.server.remote.requests import (
+    Refusal,
+    declared_length,
+    is_page_wanted,
+    read_body,
+    refuse,
+    request_from,
+    respond,
+    too_much,
+)
 from holdfast.server.remote.revocation import Revocations, RevokedError
 from holdfast.server.remote.sign_in import SignIn, cookie_name, how_to_get_a_link
 from holdfast.server.remote.workspaces import Workspaces
@@ -47,7 +56,7 @@ from holdfast.transport.lines import Oversized
 from holdfast.transport.websocket_frames import POLICY
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, MutableMapping
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -58,8 +67,11 @@ if TYPE_CHECKING:
     from holdfast.server.remote.acp_streams import Incoming
     from holdfast.server.remote.authentication import Authenticator
     from holdfast.server.remote.connections import RemoteConnection, RemoteTransport
+    from holdfast.server.remote.door import Door
     from holdfast.server.remote.names import Names
     from holdfast.server.remote.requests import Receive, RemoteRequest, Scope, Send
+
+    Page: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -90,8 +102,8 @@ class RemoteServer:
         sign_in: SignIn | None = None,
         limits: RemoteLimits | None = None,
         path: str = "/acp",
-        pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
-        shared: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
+        pages: Page | None = None,
+        shared: Page | None = None,
         keep: Path | None = None,
         workspaces: Workspaces | None = None,
         programs: bool = False,
@@ -124,6 +136,8 @@ class RemoteServer:
             host, self.limits, self.quotas, KeptConnections(keep), self._access_of, audit, self.credentials.hold,
             self.revocations,
         )  # fmt: skip
+        self.door: Door | None = None
+        """Where its sockets come in, on our own uvicorn."""
         self.draining: bool = False
         """Whether it is about to end: it takes no new connections and turns (H8)."""
         self._pages = pages
@@ -203,7 +217,7 @@ class RemoteServer:
         if request.method == "GET" and request.path.startswith("/link/"):
             await self._use_link(request, send)
             return
-        credential = await self._who(request)
+        credential = await self._who(request, scope)
         if request.path == self.path and request.method == "WEBSOCKET":
             await self._websocket(request, credential, scope, receive, send)
             return
@@ -227,9 +241,27 @@ class RemoteServer:
             scope["holdfast.credential"] = credential.id
             scope["holdfast.access"] = self._access_of(principal)
             self._note_page(request, principal)
-            await self._pages(scope, receive, send)
+            await self._page(self._pages, request, principal, scope, receive, send)
         else:
             raise Refusal(404, f"The agent is at {self.path}, and a page would be here with `serve --web`")
+
+    async def _page(
+        self, pages: Page, request: RemoteRequest, principal: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Let the pages answer, within what a principal may take: feeds are connections, and bodies are bodies."""
+        if request.method == "WEBSOCKET":
+            self._check_open(principal)
+            self.quotas.connected(principal)
+            try:
+                await pages(scope, receive, send)
+            finally:
+                self.quotas.disconnected(principal)
+        elif request.method in ("GET", "HEAD"):
+            await pages(scope, receive, send)
+        else:
+            with Hold(self.quotas, principal) as hold:
+                body = await self._body(request, receive, hold)
+                await pages(scope, _once(body, receive), send)
 
     async def _serve(
         self, request: RemoteRequest, credential: Credential, scope: Scope, receive: Receive, send: Send
@@ -249,7 +281,7 @@ class RemoteServer:
 
     # Who asks
 
-    async def _who(self, request: RemoteRequest) -> Credential:
+    async def _who(self, request: RemoteRequest, scope: Scope) -> Credential:
         """Return by what a request is let in; raise `Refusal` before anything else is done for it (H6)."""
         credential = await self.credentials.of(request)
         if credential is None and (cookie := request.cookie(cookie_name(request))) is not None:
@@ -268,6 +300,11 @@ class RemoteServer:
         if not self.quotas.may_ask(credential.principal):
             self.metrics.refused["rate"] += 1
             raise Refusal(429, "Too many requests; wait a moment", {"retry-after": "1"})
+        direct = _direct(scope)
+        if direct is not None and not direct.claim(credential.principal):
+            self.metrics.refused["sockets"] += 1
+            why = "You have too many connections to this server; close some"
+            raise Refusal(429, why, {"retry-after": "5", "connection": "close"})
         return credential
 
     def _holds(self, principal: str, credential: str) -> bool:
@@ -340,16 +377,18 @@ class RemoteServer:
         accept: dict[str, Any] = {"type": "websocket.accept", "subprotocol": subprotocol}
         connection_id = secrets.token_urlsafe(24)
         await send({**accept, "headers": [(CONNECTION_ID.encode(), connection_id.encode())]})
-        transport = self._websocket_transport(scope, receive, send)
-        connection = self.connections.new_websocket(transport, credential, connection_id)
-        self.metrics.opened["websocket"] += 1
-        await self.connections.run_websocket(connection)
+        with Hold(self.quotas, credential.principal) as hold:
+            transport = self._websocket_transport(scope, receive, send, hold)
+            connection = self.connections.new_websocket(transport, credential, connection_id)
+            self.metrics.opened["websocket"] += 1
+            await self.connections.run_websocket(connection)
 
-    def _websocket_transport(self, scope: Scope, receive: Receive, send: Send) -> RemoteTransport:
+    def _websocket_transport(self, scope: Scope, receive: Receive, send: Send, hold: Hold) -> RemoteTransport:
         direct = _direct(scope)
         if direct is None:
             return AsgiWebSocketTransport(receive, send, limit=self.limits.message)
-        return direct.take_over(limit=self.limits.message, ping=self.limits.ping, pong=self.limits.pong)
+        limits = self.limits
+        return direct.take_over(limit=limits.message, ping=limits.ping, pong=limits.pong, hold=hold.up_to)
 
     def _check_open(self, principal: str) -> None:
         if self.draining:
@@ -367,10 +406,26 @@ class RemoteServer:
             raise Refusal(415, "Send application/json")
         connection_id = request.headers.get(CONNECTION_ID)
         connection = None if connection_id is None else await self.connections.find(connection_id, credential)
-        length = request.headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > 2 * self.limits.message:
-            raise Refusal(413, f"The body is too long; at most {self.limits.message} bytes", {"connection": "close"})
-        body = await read_body(receive, 2 * self.limits.message, self.limits.body_seconds)
+        with Hold(self.quotas, credential.principal) as hold:
+            body = await self._body(request, receive, hold)
+            await self._take_message(request, connection, credential, body, send)
+
+    async def _body(self, request: RemoteRequest, receive: Receive, hold: Hold) -> bytes:
+        """Read the body of a request as soon as there is room for it among those on their way."""
+        length, patience = declared_length(request, 2 * self.limits.message), self.limits.body_seconds
+        if not await hold.when_there_is_room(length, patience):
+            self.metrics.refused["bytes"] += 1
+            raise too_much()
+        return await read_body(receive, 2 * self.limits.message, patience, lambda size: hold.up_to(max(size, length)))
+
+    async def _take_message(
+        self,
+        request: RemoteRequest,
+        connection: RemoteConnection | None,
+        credential: Credential,
+        body: bytes,
+        send: Send,
+    ) -> None:
         if len(body) > self.limits.message:
             if connection is not None:
                 await connection.streams_of.transport.deliver(Oversized.of(body, self.limits.message))
@@ -473,6 +528,7 @@ class RemoteServer:
             "holdfast_turns": {"": turns},
             "holdfast_unsent_bytes": {"": self.connections.unsent},
             "holdfast_draining": {"": float(self.draining)},
+            **({} if self.door is None else {"holdfast_sockets": self.door.count()}),
         }
 
 
@@ -480,6 +536,20 @@ def _direct(scope: Scope) -> Any:
     """Return the extension that our own uvicorn puts into the scope, if it is there."""
     extensions: dict[str, Any] = scope.get("extensions") or {}
     return extensions.get(DIRECT)
+
+
+def _once(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a body that was read already, and then what else comes."""
+    given = False
+
+    async def again() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
 
 
 class _Status:

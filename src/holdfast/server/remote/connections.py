@@ -20,7 +20,7 @@ from holdfast.server.remote.kept_connections import KeptConnection
 from holdfast.server.remote.requests import Refusal
 from holdfast.server.remote.revocation import Revocations
 from holdfast.transport import Transport
-from holdfast.transport.websocket_frames import POLICY
+from holdfast.transport.websocket_frames import POLICY, TRY_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,10 @@ log: logging.Logger = logging.getLogger(__name__)
 
 LIMITS = PeerLimits(linger=0.0, end_grace=1.0, flush=2.0)
 """A client that has left waits for no answer; its turns go on without it (H5)."""
+
+
+WEIGH_SECONDS = 0.5
+"""So often it is looked how much the connections of each principal leave unread."""
 
 
 class RemoteTransport(Transport, Protocol):
@@ -107,6 +111,7 @@ class Connections:
         self._holds: Callable[[Credential], bool] = holds or (lambda _: True)
         self._revocations = revocations or Revocations()
         self._unbind: dict[str, Callable[[], None]] = {}
+        self._weighing: asyncio.TimerHandle | None = None
         self._kept = kept
         self._access_of = access_of
         self._restoring: dict[str, asyncio.Task[RemoteConnection | None]] = {}
@@ -219,10 +224,28 @@ class Connections:
             over = "websocket" if connection.streams is None else "http"
             self._audit.record("connect", connection.principal, over=over, connection=connection.id[:8])
         self._quotas.connected(connection.principal)
+        self._weigh_soon()
         credential = connection.credential
         self._unbind[connection.id] = self._revocations.bind(
             credential, partial(self._holds, credential), partial(self._turn_out, connection)
         )
+
+    def _weigh_soon(self) -> None:
+        if self._weighing is None and self._by_id and not self.ending:
+            self._weighing = asyncio.get_running_loop().call_later(WEIGH_SECONDS, self._weigh)
+
+    def _weigh(self) -> None:
+        """Cut the connection that reads the least of a principal whose connections together leave too much unread."""
+        self._weighing = None
+        unread: dict[str, list[tuple[int, RemoteConnection]]] = {}
+        for connection in self._by_id.values():
+            unread.setdefault(connection.principal, []).append((connection.transport.unsent, connection))
+        for weights in unread.values():
+            if sum(size for size, _ in weights) > self._limits.bytes_out:
+                _, heaviest = max(weights, key=lambda weighed: weighed[0])
+                log.info("Connection %s ends: its principal reads too little", heaviest.id[:8])
+                heaviest.cut(TRY_AGAIN, "Your connections together do not read what they are sent")
+        self._weigh_soon()
 
     def _turn_out(self, connection: RemoteConnection) -> None:
         """End a connection whose token was removed (H6)."""
@@ -264,6 +287,8 @@ class Connections:
     async def close_all(self) -> None:
         """End all connections, and wait until they have ended. Those over HTTP can go on after a restart."""
         self.ending = True
+        if self._weighing is not None:
+            self._weighing.cancel()
         for connection in list(self._by_id.values()):
             connection.client.peer.close()
         tasks = {each.task for each in self._by_id.values() if each.task is not None}

@@ -18,11 +18,18 @@ from holdfast.transport.websocket_frames import RESTART
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
+    from uvicorn import Config
     from websockets.http11 import Request
+
+    from holdfast.server.remote.door import Door, Visit
 
 EXTENSION = "holdfast.direct"
 """The name of the extension in the scope."""
+
+DOOR = "holdfast_door"
+"""Where uvicorn's settings have the door, if there is one."""
 
 HEAD_BYTES = 64 << 10
 """How long the target and the headers of a request may be, together…"""
@@ -39,9 +46,19 @@ class DirectWebSocket:
     def __init__(self, protocol: DirectWebSocketProtocol) -> None:
         self._protocol = protocol
 
-    def take_over(self, *, limit: int, ping: float | None, pong: float) -> WebSocketTransport:
-        """Return a transport; from now on ASGI's `receive` and `send` see nothing of this WebSocket."""
-        return self._protocol.take_over(limit=limit, ping=ping, pong=pong)
+    def take_over(
+        self, *, limit: int, ping: float | None, pong: float, hold: Callable[[int], bool] | None = None
+    ) -> WebSocketTransport:
+        """Return a transport; from now on ASGI's `receive` and `send` see nothing of this WebSocket.
+
+        `hold` is asked whether there is room for a message that has arrived in part.
+        """
+        return self._protocol.take_over(limit=limit, ping=ping, pong=pong, hold=hold)
+
+    def claim(self, principal: str) -> bool:
+        """Note whose socket it is; return False where the principal has too many."""
+        visit = self._protocol.visit
+        return visit is None or visit.claim(principal)
 
     def abort(self) -> None:
         """Cut the connection, whatever is unsent."""
@@ -51,14 +68,19 @@ class DirectWebSocket:
 class DirectHttp:
     """The extension of an HTTP scope."""
 
-    __slots__ = ("_transport",)
+    __slots__ = ("_protocol",)
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
+    def __init__(self, protocol: DirectHttpProtocol) -> None:
+        self._protocol = protocol
+
+    def claim(self, principal: str) -> bool:
+        """Note whose socket it is; return False where the principal has too many."""
+        visit = self._protocol.visit
+        return visit is None or visit.claim(principal)
 
     def abort(self) -> None:
         """Cut the connection, whatever is unsent."""
-        self._transport.abort()
+        self._protocol.transport.abort()
 
 
 class DirectWebSocketProtocol(WebSocketsSansIOProtocol):
@@ -68,11 +90,21 @@ class DirectWebSocketProtocol(WebSocketsSansIOProtocol):
         super().__init__(*arguments, **settings)
         self.conn.debug = False  # or it would log the headers, and with them tokens (P10)
         self.direct: WebSocketTransport | None = None
+        self.visit: Visit | None = None
 
-    def take_over(self, *, limit: int, ping: float | None, pong: float) -> WebSocketTransport:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Find out whose socket it is."""
+        super().connection_made(transport)
+        self.visit = _visit(self.config, transport)
+        if self.visit is not None:
+            self.visit.is_idle = False
+
+    def take_over(
+        self, *, limit: int, ping: float | None, pong: float, hold: Callable[[int], bool] | None = None
+    ) -> WebSocketTransport:
         """See `DirectWebSocket.take_over`."""
         self.stop_keepalive()
-        self.direct = WebSocketTransport(self.transport, client=False, limit=limit, ping=ping, pong=pong)
+        self.direct = WebSocketTransport(self.transport, client=False, limit=limit, ping=ping, pong=pong, hold=hold)
         return self.direct
 
     def handle_connect(self, event: Request) -> None:
@@ -124,11 +156,13 @@ class DirectHttpProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **settings)
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self.visit: Visit | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Let the system notice a peer that is gone, and wait for a request, but not for ever."""
         set_keepalive(transport)
         super().connection_made(transport)
+        self.visit = _visit(self.config, transport)
         self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -139,7 +173,7 @@ class DirectHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Put the extension into the scope."""
         super().on_message_begin()
-        extensions: dict[str, Any] = {EXTENSION: DirectHttp(self.transport)}
+        extensions: dict[str, Any] = {EXTENSION: DirectHttp(self)}
         self.scope["extensions"] = extensions
         self._head_bytes = 0
         self._set_deadline()
@@ -157,7 +191,15 @@ class DirectHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that a request is there."""
         self._clear_deadline()
+        if self.visit is not None:
+            self.visit.is_idle = False
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """Note that it waits for another request."""
+        if self.visit is not None:
+            self.visit.is_idle = not self.pipeline
+        super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
         """Take what was read, unless it was cut off in the middle of it."""
@@ -177,3 +219,9 @@ class DirectHttpProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def _visit(config: Config, transport: asyncio.Transport) -> Visit | None:
+    """Return the visit of a socket, where there is a door that it came through."""
+    door: Door | None = getattr(config, DOOR, None)
+    return None if door is None else door.visit_of(transport)

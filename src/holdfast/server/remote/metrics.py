@@ -12,7 +12,7 @@ class Metrics:
         self.requests: Counter[tuple[str, int]] = Counter()
         """By method and status."""
         self.refused: Counter[str] = Counter()
-        """By reason: ``host``, ``token``, ``rate``, ``connections``."""
+        """By reason: ``host``, ``token``, ``rate``, ``connections``, ``sockets``, ``bytes``."""
         self.opened: Counter[str] = Counter()
         """Connections ever, by transport."""
         self.resumed: Counter[str] = Counter()
@@ -44,6 +44,7 @@ GAUGES = {
     "holdfast_sessions": "Sessions in memory.",
     "holdfast_turns": "Turns that run now.",
     "holdfast_unsent_bytes": "Bytes that clients have not read.",
+    "holdfast_sockets": "Sockets that are open, by whose they are.",
     "holdfast_draining": "Whether the server takes no new turns.",
 }
 """Each gauge, and what it tells."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.neighbours.node_links import LINE_BYTES, PATH, PING_SECONDS, PONG_SECONDS
 from holdfast.neighbours.node_secret import PROOF
+from holdfast.server.remote.door import NODES
 from holdfast.server.remote.requests import Refusal
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
 
@@ -36,6 +37,8 @@ class NodeEntrance:
             raise Refusal(401, "This is for the nodes of the same store", {"www-authenticate": node.secret.challenge()})
         if neighbours is None or not neighbours.has_room:
             raise Refusal(503, "No session is open here, or too many are linked", {"retry-after": "1"})
+        if direct is not None:
+            direct.claim(NODES)
         await receive()  # the handshake
         await send({"type": "websocket.accept", "headers": [(PROOF.encode(), proof.encode())]})
         if direct is None:

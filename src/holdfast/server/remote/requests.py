@@ -24,6 +24,12 @@ class Refusal(Exception):
         self.headers: dict[str, str] = dict(headers or {})
 
 
+def too_much() -> Refusal:
+    """Return the refusal of bytes for which there is no room."""
+    why = "Too much is on its way at once; wait until what was sent before has arrived"
+    return Refusal(429, why, {"retry-after": "1", "connection": "close"})
+
+
 class RemoteRequest(NamedTuple):
     """What is known of a request before anything is done: all that an authenticator sees."""
 
@@ -121,10 +127,21 @@ def _page(refusal: Refusal) -> str:
     )
 
 
-async def read_body(receive: Receive, limit: int, patience: float) -> bytes:
+def declared_length(request: RemoteRequest, limit: int) -> int:
+    """Return how long a request says that its body is; raise `Refusal` for one that is too long."""
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > limit:
+        raise Refusal(413, f"The body is too long; at most {limit} bytes", {"connection": "close"})
+    return int(length)
+
+
+async def read_body(
+    receive: Receive, limit: int, patience: float, hold: Callable[[int], bool] = lambda _: True
+) -> bytes:
     """Read the body of a request; raise `Refusal` for one that is too long, or takes too long to come.
 
-    A body must be there within `patience` seconds, and more for a long one: slow ones must not pile up.
+    A body must be there within `patience` seconds, and more for a long one: slow ones must not pile up. `hold` is asked
+    whether there is room for so many bytes.
     """
     import asyncio  # noqa: PLC0415
 
@@ -140,6 +157,8 @@ async def read_body(receive: Receive, limit: int, patience: float) -> bytes:
                 size += len(piece)
                 if size > limit:
                     raise Refusal(413, f"The body is too long; at most {limit} bytes", {"connection": "close"})
+                if not hold(size):
+                    raise too_much()
                 pieces.append(piece)
                 if not message.get("more_body", False):
                     return b"".join(pieces)

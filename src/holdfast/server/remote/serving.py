@@ -8,18 +8,20 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
 from holdfast.errors import UsageError
-from holdfast.server.remote.direct import DirectHttpProtocol, DirectWebSocketProtocol
+from holdfast.server.remote.direct import DOOR, DirectHttpProtocol, DirectWebSocketProtocol
+from holdfast.server.remote.door import Door
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from holdfast.server.remote.application import RemoteServer
+    from holdfast.server.remote.door import DoorLimits
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -47,6 +49,20 @@ def our_uvicorn(app: Any, **settings: Any) -> uvicorn.Server:
     return server
 
 
+def open_door(server: uvicorn.Server, listening: socket.socket, limits: DoorLimits | None = None) -> Door:
+    """Let a server that has started take what comes in at a socket."""
+    config, loop = server.config, asyncio.get_running_loop()
+
+    def protocol() -> asyncio.Protocol:
+        make: Any = config.http_protocol_class
+        return make(config=config, server_state=server.server_state, app_state={}, _loop=loop)
+
+    door = Door(listening, protocol, tls=config.ssl, limits=limits)
+    setattr(config, DOOR, door)
+    server.servers.append(cast("Any", door))
+    return door
+
+
 async def serve(
     server: RemoteServer,
     listening: socket.socket,
@@ -67,7 +83,8 @@ async def serve(
     for number in signals:
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.add_signal_handler(number, _end, ending)
-    await inner.startup(sockets=[listening])
+    await inner.startup(sockets=[])
+    server.door = open_door(inner, listening)
     ticking = loop.create_task(inner.main_loop(), name="uvicorn")
     if on_ready is not None:
         on_ready()
@@ -78,7 +95,7 @@ async def serve(
         await server.close(server.limits.grace)
         inner.should_exit = True
         await ticking
-        await inner.shutdown(sockets=[listening])
+        await inner.shutdown()
 
 
 def _end(ending: asyncio.Event) -> None:
