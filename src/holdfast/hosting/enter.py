@@ -29,6 +29,9 @@ assert sys.platform != "win32"
 
 ENVIRONMENT = "HOLDFAST_ENVIRONMENT"
 
+PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
+"""Open a file without the right to read it, on a system that can."""
+
 CLONE_NEWNS, CLONE_NEWPID = 0x20000, 0x20000000
 MS_PRIVATE_ALL = 0x40000 | 0x4000
 MS_BIND_ALL = 0x1000 | 0x4000
@@ -170,7 +173,7 @@ class Shown:
         """
         if system.unshare(CLONE_NEWNS) != 0 or system.mount(b"none", b"/", None, MS_PRIVATE_ALL, None) != 0:
             raise OSError(errno.EPERM, "This system makes no sandbox for another user")
-        opened = [(os.open(path, os.O_PATH), path) for path, _ in self.read if os.path.exists(path)]
+        opened = [(os.open(path, PATH_ONLY), path) for path, _ in self.read if os.path.exists(path)]
         opened += [(open_without_links(path), path) for path, _ in self.write]
         if system.mount(b"none", os.fsencode(STAGE), b"tmpfs", MS_NOSUID_NODEV, b"mode=0755") != 0:
             raise OSError(errno.EPERM, "cannot be mounted anew", STAGE)
@@ -208,10 +211,10 @@ class Shown:
 
 def open_without_links(path: str) -> int:
     """Open a directory in whose absolute path nothing is a link."""
-    here = os.open("/", os.O_PATH)
+    here = os.open("/", PATH_ONLY)
     for name in filter(None, path.split("/")):
         try:
-            there = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            there = os.open(name, PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
         except OSError as e:
             raise OSError(e.errno, e.strerror, path) from None
         finally:

@@ -113,7 +113,7 @@ class Launcher:
         if self._template and (self._bubblewrap or self._user):
             raise UsageError("a launcher is a command, or another user and a sandbox, not both")
         if self._user is not None:
-            if os.geteuid() != 0:
+            if not _is_root():
                 raise UsageError("only a server that runs as root can start agents as other users")
             if "{principal}" not in self._user:
                 raise UsageError(f"{self._user!r} would be the same user for all: put {{principal}} into its name")
@@ -141,7 +141,7 @@ class Launcher:
 
     def _in_sandbox(self, principal: str) -> Identity | None:
         """Return the user that an agent in the sandbox is, where the server is root and must not be its user."""
-        if self._bubblewrap is None or os.geteuid() != 0:
+        if self._bubblewrap is None or not _is_root():
             return None
         user = user_of(principal)
         name = "agent-" + re.sub(r"[^a-z0-9_-]", "_", principal.lower())[:24]
@@ -214,7 +214,7 @@ class Launcher:
             return
         before = sandboxed(self._bubblewrap, cwd="/")
         settings: dict[str, object] = {"sandbox": len(before)}
-        if os.geteuid() == 0:
+        if _is_root():
             user = user_of("")
             settings["user"] = (user, user, (user,))
         environment = json.dumps({"PATH": os.environ.get("PATH", os.defpath)})
@@ -296,6 +296,12 @@ def _outermost(places: AllowedDirectories) -> list[tuple[str, str]]:
         if not inside:
             found.append((real[name], name))
     return found
+
+
+def _is_root() -> bool:
+    if sys.platform == "win32":
+        return False
+    return os.geteuid() == 0
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
