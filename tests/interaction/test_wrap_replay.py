@@ -81,7 +81,7 @@ async def test_a_client_that_wants_to_know_is_told_that_the_replay_is_complete(m
         plain, telling = await host.client(2), await host.client(2, session={"replayComplete": {}})
         session = await plain.new()
         await plain.prompt(session, "hello")
-        asked = {"sessionId": session, "cwd": "/", "mcpServers": []}
+        asked: dict[str, Any] = {"sessionId": session, "cwd": "/", "mcpServers": []}
         asked |= {"replayFrom": {"type": "start"}} if method == "session/resume" else {}
         asked["cwd"] = (await plain.ask("session/list", {}))["sessions"][0]["cwd"]
         for client, told in ((plain, 0), (telling, 1)):

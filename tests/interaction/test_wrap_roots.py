@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.support.acp import Client
 
-CLOCK = {"name": "clock", "command": "/bin/clock", "args": [], "env": []}
+CLOCK: dict[str, Any] = {"name": "clock", "command": "/bin/clock", "args": [], "env": []}
 OTHERS = "Yours apply when it is opened the next time"
 
 

@@ -49,10 +49,10 @@ class Kept(Routes):
         super().request(method, handle, params, **how)
 
     def urgent_notification(
-        self, method: str, handle: Callable[[Any], None], params: type[Any] = Raw, **how: Any
+        self, method: str, at_once: Callable[[Any], None], params: type[Any] = Raw, **how: Any
     ) -> None:
         self.shapes[method] = params
-        super().urgent_notification(method, handle, params, **how)
+        super().urgent_notification(method, at_once, params, **how)
 
 
 @pytest.fixture(params=[1, 2])
