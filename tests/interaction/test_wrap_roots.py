@@ -77,7 +77,7 @@ async def test_additional_directories_are_advertised_only_if_the_agent_takes_the
 @pytest.mark.parametrize("kind", ["http", "sse", "_custom"])
 async def test_mcp_servers_of_a_kind_that_the_agent_lacks_are_refused(tmp_path: Path, version: int, kind: str) -> None:
     cwd = str(tmp_path)
-    server = {"type": kind, "name": "clock", "url": "http://localhost/mcp", "headers": []}
+    server: dict[str, Any] = {"type": kind, "name": "clock", "url": "http://localhost/mcp", "headers": []}
     async with wrapping(tmp_path, *habits(version)) as wrapped:
         client = await wrapped.client(version)
         session = await client.new(cwd, mcpServers=[CLOCK])
