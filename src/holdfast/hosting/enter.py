@@ -164,7 +164,8 @@ class Shown:
     """The files and directories that a sandbox shows, besides the system's."""
 
     def __init__(self, read: list[tuple[str, str]], write: list[tuple[str, str]]) -> None:
-        self.read, self.write = read, write
+        self.read: list[tuple[str, str]] = read
+        self.write: list[tuple[str, str]] = write
 
     def stage(self, system: Any) -> None:
         """Put them where another user finds them, whatever they lie in; nobody but us sees them there.

@@ -120,7 +120,7 @@ class Hold:
         self._quotas = quotas
         self._principal = principal
         self._is_over = False
-        self.size = 0
+        self.size: int = 0
 
     def up_to(self, size: int) -> bool:
         """Hold so many bytes from now on; return whether there is room for them."""
