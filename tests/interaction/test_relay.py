@@ -189,6 +189,29 @@ async def test_a_session_is_forked_from_another_process(tmp_path: Path) -> None:
         assert "more" not in owner.said()
 
 
+@pytest.mark.requirement("B16", "F4")
+async def test_the_status_of_a_session_of_another_process_can_be_asked_again_and_again(tmp_path: Path) -> None:
+    async with hosts(tmp_path / "s.db") as (shared, (near, far)):
+        owner, follower = await named(near, "Zed", 2), await named(far, "Neovim", 2)
+        session = await owner.new()
+        await join(follower, session)
+
+        async def statuses() -> list[Any]:
+            return [
+                await client.ask("session/status", {"sessionId": session})
+                for client in (owner, follower, follower, owner)
+            ]
+
+        assert await statuses() == [{"status": "open", "state": {"state": "idle"}}] * 4
+        running = owner.begin_prompt(session, "wait gate")
+        await follower.until(lambda: "waiting" in follower.said())
+        assert await statuses() == [{"status": "open", "state": {"state": "running"}}] * 4
+        await join(follower, session)
+        assert follower.states()[-1] == "running"  # it has its state from the owner, whole
+        shared.gate("gate").set()
+        await patiently(running)
+
+
 @pytest.mark.requirement("B13", "B14", "B16")
 @pytest.mark.parametrize("method", ["session/delete", "session/archive"])
 async def test_a_session_that_one_removes_is_gone_for_all(method: str, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     def add_tokens(self, usage: object) -> None:
         """Add what an agent said that a turn took. What is no count is left out."""
         counts = cast("dict[object, object]", usage) if isinstance(usage, dict) else {}
-        total = self.tokens or {}
+        total = dict(self.tokens or {})
         for kind, count in counts.items():
             if isinstance(kind, str) and kind.endswith("Tokens") and type(count) is int and count >= 0:
                 total[kind] = total.get(kind, 0) + count

@@ -104,9 +104,8 @@ class Version2(Dialect):
         status, session = await self._live(params.session_id)
         if session is None:
             return {"status": status}
-        state = session.current_state()
-        del state["sessionUpdate"]
-        return {"status": status, "state": state}
+        told = session.current_state()  # the session's own: it is not ours to change
+        return {"status": status, "state": {name: value for name, value in told.items() if name != "sessionUpdate"}}
 
     async def _set_option(self, params: shapes.SetConfigOption) -> Update:
         session = await self._session(params.session_id)

@@ -59,6 +59,8 @@ def _show(known: dict[str, bool]) -> None:
 
 async def _forget(store: SessionStore, session: str, only: str | None) -> dict[str, bool]:
     """Forget one answer or all; return those that were forgotten."""
+    import msgspec  # noqa: PLC0415
+
     from holdfast.engine import claim_session  # noqa: PLC0415
     from holdfast.errors import SessionBusy, SessionElsewhere, UsageError  # noqa: PLC0415
     from holdfast.store import Changes  # noqa: PLC0415
@@ -70,9 +72,8 @@ async def _forget(store: SessionStore, session: str, only: str | None) -> dict[s
     try:
         answers = record.state.permissions
         forgotten = {question: allow for question, allow in answers.items() if only in (None, question)}
-        for question in forgotten:
-            del answers[question]
-        await store.save(claim, Changes(state=record.state))
+        rest = {question: allow for question, allow in answers.items() if question not in forgotten}
+        await store.save(claim, Changes(state=msgspec.structs.replace(record.state, permissions=rest)))
     finally:
         await store.release(claim)
     return forgotten

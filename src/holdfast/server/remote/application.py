@@ -207,9 +207,8 @@ class RemoteServer:
             self._note_refusal("host", request, e)
             raise
         if self._shared is not None and request.method in ("GET", "HEAD") and request.path.startswith("/share/"):
-            scope["holdfast.bound"] = self.revocations.bound
-            scope["holdfast.holds"] = self._holds
-            await self._shared(scope, receive, send)
+            told = {"holdfast.bound": self.revocations.bound, "holdfast.holds": self._holds}
+            await self._shared({**scope, **told}, receive, send)
             return
         if comes_from_another_page(request) and (self._pages is not None or request.path.startswith("/link/")):
             await let_in(request, send)
@@ -237,11 +236,10 @@ class RemoteServer:
         elif request.path == "/link" and request.method == "POST":
             await self._new_link(request, credential, send)
         elif self._pages is not None:
-            scope["holdfast.principal"] = principal
-            scope["holdfast.credential"] = credential.id
-            scope["holdfast.access"] = self._access_of(principal)
+            told = {"holdfast.principal": principal, "holdfast.credential": credential.id}
+            asked = {**scope, **told, "holdfast.access": self._access_of(principal)}
             self._note_page(request, principal)
-            await self._page(self._pages, request, principal, scope, receive, send)
+            await self._page(self._pages, request, principal, asked, receive, send)
         else:
             raise Refusal(404, f"The agent is at {self.path}, and a page would be here with `serve --web`")
 
