@@ -246,14 +246,14 @@ async def test_an_agent_that_hangs_in_a_method_is_reported(method: str, tmp_path
 def test_reports_of_every_kind_are_written(tmp_path: Path) -> None:
     files = {name: tmp_path / f"report.{name}" for name in ("json", "junit", "html", "markdown")}
     options = [part for name, path in files.items() for part in (f"--{name}", str(path))]
-    agent = [sys.executable, str(PROGRAMS / "broken_agent.py"), "unknown-method", str(tmp_path)]
+    agent = [sys.executable, str(PROGRAMS / "broken_agent.py"), "unknown-notification", str(tmp_path)]
     ended = check(*options, "--profile", "spec-v1", "--jobs", "4", "--prompt-talk", "Hi", "--", *agent)
     assert ended.returncode == 1
-    assert "unknown-method" in ended.stdout
+    assert "unknown-notification" in ended.stdout
     assert json.loads(files["json"].read_text())["agent"] == "checked 1"
     suite = ET.fromstring(files["junit"].read_text())[0]
     assert int(suite.get("failures", "0")) >= 1
-    assert "unknown-method" in files["markdown"].read_text()
+    assert "unknown-notification" in files["markdown"].read_text()
     assert files["html"].read_text().startswith("<!doctype html>")
 
 
@@ -349,14 +349,14 @@ def test_a_baseline_of_what_a_hostile_agent_says_can_be_read() -> None:
 
 def test_a_baseline_at_the_command_line_fails_on_what_is_new_and_on_what_is_stale(tmp_path: Path) -> None:
     known = tmp_path / "known.toml"
-    rules = ("--only", "unknown-method", "--only", "unknown-notification", "--protocol", "1", "--jobs", "4")
-    agent = ("--", sys.executable, str(PROGRAMS / "rude_agent.py"), "unknown-method")
+    rules = ("--only", "new-relative-cwd", "--only", "unknown-notification", "--protocol", "1", "--jobs", "4")
+    agent = ("--", sys.executable, str(PROGRAMS / "rude_agent.py"), "plain")
     assert check(*rules, "--write-baseline", str(known), *agent).returncode == 1
     assert check(*rules, "--baseline", str(known), *agent).returncode == 0
     known.write_text('known = ["v1/unknown-notification"]')
     ended = check(*rules, "--baseline", str(known), *agent)
     assert ended.returncode == 1
-    assert "new failure: v1/unknown-method" in ended.stdout
+    assert "new failure: v1/new-relative-cwd" in ended.stdout
     assert "no longer fails, take it out of the baseline: v1/unknown-notification" in ended.stdout
 
 

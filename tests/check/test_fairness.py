@@ -52,6 +52,17 @@ def test_an_answer_in_another_version_than_was_asked_for_is_judged_by_its_own_sc
     assert old.faults({"jsonrpc": "2.0", "id": 1, "result": {**answer, "protocolVersion": 1}}, sent_by="agent")
 
 
+ADVICE = ("unknown-method", "extension-method", "list-bad-cursor", "bad-json", "bad-request")
+
+
+@pytest.mark.parametrize("rule", ADVICE)
+async def test_what_the_official_kit_only_records_is_told_and_counts_for_nothing(rule: str, tmp_path: Path) -> None:
+    settings = CheckSettings(only=(rule,), versions=(1,), prompts=Prompts(talk="Pebbles"), deadline=30.0, quiet=0.05)
+    report = await run_checks(InProcess(rule, tmp_path), settings)
+    assert [row.id for row in report.results if row.outcome is Outcome.FAILED] == [rule]
+    assert report.conformant and not report.failures()
+
+
 def picky_agent() -> Agent:
     """Make an agent with another option before its modes."""
     agent = Agent("picky", version="1")

@@ -220,6 +220,24 @@ def _same_id(agent: Filter, result: Message, _params: Message) -> Message:
 answering("new", "session/new", _same_id)
 
 
+SECOND = "session-2"
+"""So every process of an agent calls the second session that it creates."""
+
+
+@giving("new-ids")
+def _counts_from_one_in_each_process(agent: Filter, message: Message) -> list[Message]:
+    if agent.method_of(message) == "session/new" and "result" in message:
+        agent.notes["sessions"] = agent.notes.get("sessions", 0) + 1
+        if agent.notes["sessions"] == 2:
+            agent.notes["second"] = message["result"]["sessionId"]
+    return [json.loads(json.dumps(message).replace(agent.notes.get("second", SECOND), SECOND))]
+
+
+@taking("new-ids")
+def _knows_its_own(agent: Filter, message: Message) -> list[Message]:
+    return [json.loads(json.dumps(message).replace(SECOND, agent.notes.get("second", SECOND)))]
+
+
 def _with_cwd(agent: Filter, message: Message) -> list[Message]:
     params = message["params"]
     relative = agent.fault == "new-relative-cwd" and not str(params.get("cwd", "/")).startswith("/")

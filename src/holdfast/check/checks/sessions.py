@@ -19,6 +19,22 @@ if TYPE_CHECKING:
     from holdfast.check.trial import Connected, Trial
     from holdfast.check.wire import Json
 
+BRING_BACK = ("load", "resume", "list")
+"""An agent that can do none of these has no use for the id of another process's session."""
+
+
+@check("new-ids")
+async def new_ids(trial: Trial) -> None:
+    """Create sessions in two processes."""
+    ids: list[str] = []
+    for _ in range(2):
+        connected = await trial.connect()
+        if not any(map(connected.can, BRING_BACK)):
+            raise NotAdvertised("the agent brings no session back")
+        ids += [(await connected.new()).id for _ in range(2)]
+    if len(set(ids)) != len(ids):
+        fail("four ids", ids)
+
 
 # Listing
 
