@@ -146,6 +146,27 @@ async def test_a_search_may_leave_out_archived_sessions_and_older_ones(place: Pl
         assert await found(since=1 << 60) == set()
 
 
+async def test_places_are_counted_as_a_search_finds_them(place: Place) -> None:
+    async with place.open() as store:
+        await talked(store, CWD, *(f"red needle {n}" for n in range(620)), title="needle title")
+        away = await talked(store, "/elsewhere", "needle red", "other")
+        await store.save(away, Changes(archived=True))
+        for words, count in (
+            ("needle", 622),
+            ('"red needle"', 620),
+            ("needle*", 622),
+            ("other", 1),
+            ("none", 0),
+            ("", 0),
+        ):
+            assert await store.count_places(words, ALL, cwd=None, most=1_000) == count
+            assert len(await store.search(words, ALL, cwd=None, limit=1_000)) == count
+        assert await store.count_places("needle", ALL, cwd=None, most=600) == 600
+        assert await store.count_places("needle", ALL, cwd=CWD, most=1_000) == 621
+        assert await store.count_places("needle", ALL, cwd=None, most=1_000, archived="only") == 1
+        assert await store.count_places("needle", ALL, cwd=None, most=1_000, since=1 << 60) == 0
+
+
 async def test_all_of_the_words_must_be_there_in_any_order_and_case(place: Place) -> None:
     async with place.open() as store:
         await talked(store, CWD, "Green and BLUE", "blue alone", "greenish blue")

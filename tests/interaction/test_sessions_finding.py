@@ -284,6 +284,19 @@ def test_a_search_for_programs_gives_whole_texts_and_where_the_words_are(place: 
     assert len(sessions("search", "word", "--limit", "1", "--json").json["hits"]) == 1
 
 
+def test_a_search_says_how_many_places_there_are_where_it_shows_only_the_first(place: Path) -> None:
+    make(place, (here(place), ("say a word",) * 12))
+    some = sessions("search", "word", "--limit", "5")
+    assert len(some.out.splitlines()) == 2 + 5
+    assert some.err == "The first 5 of 25 places are shown; `--limit 25` shows all.\n"  # with a title
+    for limit in ("25", "26"):
+        done = sessions("search", "word", "--limit", limit)
+        assert len(done.out.splitlines()) == 2 + 25 and done.err == ""
+    assert sessions("search", "word", "--limit", "5", "--json").json["total"] == 25
+    assert sessions("search", "word", "--json").json["total"] == 25
+    assert sessions("search", "nothing", "--json").json["total"] == 0
+
+
 def test_a_search_looks_into_thoughts_and_tools_for_phrases_and_beginnings_of_words(place: Path) -> None:
     content = _content("c", "the exit code was 137\\nout of memory")
     make(place, (here(place), ("think perhaps recovering helps", f"call c Run\nemit {json.dumps(content)}\ndone c")))
@@ -309,7 +322,7 @@ def test_a_search_that_finds_nothing_says_so(place: Path) -> None:
     done = sessions("search", "nothing")
     assert (done.status, done.out) == (0, "")
     assert "`--all`" in done.err
-    assert sessions("search", "!!!", "--json").json == {"hits": []}
+    assert sessions("search", "!!!", "--json").json == {"hits": [], "total": 0}
     assert sessions("search").status == 2
 
 

@@ -129,6 +129,41 @@ async def test_a_search_marks_what_it_found_and_leads_to_it(pages: Pages) -> Non
 
 
 @on_pages
+async def test_a_search_says_how_many_places_there_are_and_leads_to_all_of_them(pages: Pages) -> None:
+    def found(text: str) -> tuple[int, list[str]]:
+        return text.count('class="row hit"'), re.findall('data-found="([^"]*)"', text)
+
+    await pages.add_session([said("agent_message", f"x{n}", f"walrus {n}") for n in range(149)], cwd="/here")
+    text = (await pages.get("/search?q=walrus&cwd=/here")).text
+    assert found(text) == (40, ["The first 40 of 149 places"])
+    more = re.search(r'href="/(\?[^"]*)">Show 149 places<', text)
+    assert more is not None
+    text = (await pages.get(f"/search{more[1].replace('&amp;', '&')}")).text
+    assert found(text) == (149, ["149 places"]) and "Show" not in text
+    assert found((await pages.get("/search?q=%22walrus+7%22")).text) == (1, ["1 place"])
+    assert found((await pages.get("/search?q=whale")).text) == (0, ["No place"])
+    await pages.add_session([said("agent_message", f"y{n}", f"walrus {n}") for n in range(1_000)])
+    text = (await pages.get("/search?q=walrus")).text
+    assert found(text) == (40, ["The first 40 of more than 1,000 places"]) and "places=400" in text
+
+
+@on_pages
+async def test_words_in_one_session_are_counted_to_the_last(pages: Pages) -> None:
+    session = await pages.add_session([said("agent_message", f"x{n}", f"walrus {n}") for n in range(2_149)])
+    text = (await pages.get(f"/sessions/{session}/find?q=walrus")).text
+    assert text.count("<mark>") == 2_000 and 'data-found="The first 2,000 of 2,149 places"' in text
+    assert 'data-found="No place"' in (await pages.get(f"/sessions/{session}/find?q=whale")).text
+
+
+@on_pages
+async def test_a_place_says_whose_words_it_has(pages: Pages) -> None:
+    thought, tool = said("agent_thought", "t", "a walrus?"), {"sessionUpdate": "terminal_update", "terminalId": "c"}
+    await pages.add_session([thought, {**tool, "command": "find walrus"}])
+    text = (await pages.get("/search?q=walrus")).text
+    assert set(re.findall('class="who">([^<]*)<', text)) == {"Thought", "Terminal"}
+
+
+@on_pages
 async def test_filters_hold_for_rows_and_search(pages: Pages) -> None:
     await pages.add_session([said("user_message", "m", "fish")], title="Here", cwd="/here")
     await pages.add_session([said("user_message", "m", "fish")], title="There", cwd="/there", agent="other")

@@ -50,6 +50,16 @@ def test_sessions_are_listed_filtered_found_and_put_in_order(browser: Browser, t
 
         page.open(f"{web.base}/")
         page.press("/")
+        page.type("whales")
+        page.sees("#found >> text=The first 40 of 130 places")
+        page.click("#rows >> text=Show 130 places")
+        page.sees("#found >> text=/^130 places$/")
+        assert page.count("#rows .hit") == 130
+        page.fill("#search", "")
+        page.fill("#search", "the")
+        page.sees("#found >> text=The first 40 of 130 places")
+        page.fill("#search", "")
+        page.click("#search")
         page.type("topic77")
         page.sees("#rows mark >> text=topic77")
         assert page.count("#rows .hit") == 1

@@ -399,6 +399,19 @@ class Library(Protocol):
         """
         ...
 
+    async def count_places(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        cwd: str | None,
+        most: int,
+        archived: ArchiveFilter = "include",
+        since: int = 0,
+    ) -> int:
+        """Count what `search` finds without a limit, but only to `most`."""
+        ...
+
     def read(
         self, session: str, start: int, end: int, *, damaged: Literal["raise", "mark"] = "raise"
     ) -> AsyncIterator[list[bytes]]:

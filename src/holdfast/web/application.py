@@ -198,7 +198,8 @@ class WebPages:
         filters = library_page.filters_of(request)
         words = request.query.get("q", "")[:200]
         scope = library_page.scope_of(request, filters)
-        return html_answer(await library_page.search_rows(desk.library, scope, filters, words))
+        limit = request.number("places") or 0
+        return html_answer(await library_page.search_rows(desk.library, scope, filters, words, limit))
 
     # A session
 
@@ -255,8 +256,7 @@ class WebPages:
         desk = await self.desk()
         words = request.query.get("q", "")[:200].strip()
         record = await desk.library.get(info.id)
-        found = await finding.find_words(desk.library, record, words) if words else []
-        return _places(found, "Nothing here has that in it.")
+        return _places(await finding.find_words(desk.library, record, words), "Nothing here has that in it.")
 
     async def _files(self, info: SessionInfo, request: PageRequest) -> Answer:
         request.access.check(info.cwd, info.additional)
@@ -316,9 +316,10 @@ def _no_sessions(filters: Filters, *, can_start: bool) -> Any:
     return nothing_here("There are no sessions yet.", element("p", first), element("ul", *listed, class_="ways"))
 
 
-def _places(found: list[finding.Place], otherwise: str) -> Answer:
-    if not found:
-        return html_answer(element("li", otherwise, class_="about"))
+def _places(found: finding.Places, otherwise: str) -> Answer:
+    heading = element("li", data_found=found.heading, hidden=True)
+    if not found.listed:
+        return html_answer(join(heading, element("li", otherwise, class_="about")))
     rows = [
         element(
             "li",
@@ -330,6 +331,6 @@ def _places(found: list[finding.Place], otherwise: str) -> Answer:
                 data_line=place.line,
             ),
         )
-        for place in found
+        for place in found.listed
     ]
-    return html_answer(join(*rows))
+    return html_answer(join(heading, *rows))

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.format import event_in
 from holdfast.model import is_object, made_at
 from holdfast.model.kinds import OPAQUE, RULES
+from holdfast.view.found import places_found
 from holdfast.view.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from holdfast.store import Library, Record
 
 MOST = 2_000
-"""So many places with words are found at most…"""
+"""So many places with words are listed at most, the first; all are counted…"""
 
 MOST_PROMPTS = 10_000
-"""…and so many prompts are listed: of more, the last."""
+"""…and so many prompts: of more, the last."""
 
 EXCERPT = 140
 
@@ -44,40 +45,52 @@ class Place(NamedTuple):
     """When it began, where that is known."""
 
 
-async def prompts_of(library: Library, record: Record) -> list[Place]:
-    """Return the prompts of a session, in order."""
+class Places(NamedTuple):
+    """The places to list, in order, and what stands above them: how many there are."""
+
+    listed: list[Place]
+    heading: str
+
+
+async def prompts_of(library: Library, record: Record) -> Places:
+    """Return the prompts of a session."""
     found: deque[Place] = deque(maxlen=MOST_PROMPTS)
-    last = ""
+    last, total = "", 0
     async for number, line in _numbered(library, record):
         if any(mark in line for mark in _PROMPT):
             event = event_in(line)
             if RULES.get(event.kind, OPAQUE).entity == "user_message" and event.key != last:
-                last = event.key
+                last, total = event.key, total + 1
                 text = safe_line(_text_of(event)[: 4 * EXCERPT])[:EXCERPT]
                 found.append(Place(number, "user", text, at=made_at(event.key)))
-    return list(found)
+    cut = total > len(found)
+    return Places(list(found), f"The last {len(found):,} of {total:,} prompts" if cut else "Prompts")
 
 
-async def find_words(library: Library, record: Record, words: str) -> list[Place]:
-    """Return the entries that have a text in them, whatever its case, in order."""
+async def find_words(library: Library, record: Record, words: str) -> Places:
+    """Return the entries that have a text in them, whatever its case."""
+    if not words:
+        return Places([], "")
     wanted = re.compile(re.escape(" ".join(words.split())), re.IGNORECASE)
     needle = _longest_ascii(words)
     found: list[Place] = []
+    total = 0
     async for number, line in _numbered(library, record):
         if needle and needle not in line.lower():
             continue
         event = event_in(line)
         text = safe_line(_text_of(event))
-        if (hit := wanted.search(text)) is not None:
+        if (hit := wanted.search(text)) is None:
+            continue
+        total += 1
+        if total <= MOST:
             begin = max(0, hit.start() - EXCERPT // 3)
             if begin:  # not within a word, unless it is a very long one
                 begin = text.rfind(" ", max(0, begin - 20), begin) + 1 or begin
             cut = ("…" if begin else "") + text[begin : begin + EXCERPT] + ("…" if len(text) > begin + EXCERPT else "")
             marks = tuple(match.span() for match in wanted.finditer(cut))
             found.append(Place(number, RULES.get(event.kind, OPAQUE).entity, cut, marks))
-            if len(found) == MOST:
-                break
-    return found
+    return Places(found, places_found(len(found), total, most=total))
 
 
 async def line_of(library: Library, record: Record, key: str) -> int | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from holdfast.model import Scope
+from holdfast.view.found import MOST_COUNTED, next_limit, places_found, who_said
 from holdfast.view.safe_text import safe_line
 from holdfast.view.usage import usage_parts
 from holdfast.web.elements import Markup, element, join
@@ -24,6 +25,9 @@ ROWS = 50
 """So many sessions are a page of the list."""
 
 HITS = 40
+MOST_HITS = 2_000
+"""So many places are found at first, and so many at most."""
+
 EXCERPT = 160
 """So many characters around the first hit are shown."""
 
@@ -258,19 +262,31 @@ def short_path(path: str) -> str:
 # Search
 
 
-async def search_rows(library: Library, scope: Scope, filters: Filters, words: str) -> Markup:
-    """Return what a search finds, the words marked."""
-    hits = await library.search(words, scope, cwd=filters.cwd, limit=HITS)
+async def search_rows(library: Library, scope: Scope, filters: Filters, words: str, limit: int) -> Markup:
+    """Return what a search finds, the words marked; the last row says where more can be seen."""
+    limit = min(max(limit, HITS), MOST_HITS)
+    hits = await library.search(words, scope, cwd=filters.cwd, limit=limit)
+    total = len(hits)
+    if total == limit:
+        most = max(limit, MOST_COUNTED) + 1
+        total = await library.count_places(words, scope, cwd=filters.cwd, most=most)
+    found = places_found(len(hits), total)
     if not hits:
-        return element("li", nothing_here(f"Nothing has “{words[:80]}” in it."))
+        return element("li", nothing_here(f"Nothing has “{words[:80]}” in it."), data_found=found)
     before = [None, *(hit.session.id for hit in hits)]
-    return join(*(_hit(hit, words, again=hit.session.id == last) for hit, last in zip(hits, before, strict=False)))
+    rows = [_hit(hit, words, again=hit.session.id == last) for hit, last in zip(hits, before, strict=False)]
+    if total > limit:
+        more = min(next_limit(limit, total), MOST_HITS)
+        query = urlencode({**filters.query, "q": words, "places": more})
+        link = element("a", f"Show {more:,} places", href=f"/?{query}") if more > limit else None
+        rows.append(element("li", link or f"No more than {limit:,} places are shown.", class_="more"))
+    return join(element("li", data_found=found, hidden=True), *rows)
 
 
 def _hit(hit: Hit, words: str, *, again: bool) -> Markup:
     """Return a place that was found; where it is in the same session `again`, a style sheet need not say which."""
     info = hit.session
-    where = {"user_message": "You", "agent_message": "Agent", "tool_call_update": "Tool"}.get(hit.kind, "Title")
+    where = who_said(hit.kind).capitalize()
     query = f"?{urlencode({'key': f'{hit.kind}/{hit.key}', 'words': words})}" if hit.key else ""
     return element(
         "li",

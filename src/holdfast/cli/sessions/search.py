@@ -9,6 +9,7 @@ import click
 from holdfast.cli import output
 from holdfast.cli.sessions.area_options import area_options, with_home
 from holdfast.cli.store_arguments import here, on_store, scope_of
+from holdfast.view.found import MOST_COUNTED, next_limit, places_found, who_said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,17 +51,25 @@ async def search(
       holdfast sessions search 'recover*'           recover, recovery, recovering
       holdfast sessions search timeout --all --agent claude --since 2w
 
-    With --json: {"hits": [{"session", "kind", "id", "text", "marks": [[start, end], …]}, …]}.
+    With --json: {"hits": [{"session", "kind", "id", "text", "marks": [[start, end], …]}, …], "total": how many places
+    there are, null if there are very many}.
     """  # noqa: D301  (where `\b` stands, click keeps the lines)
     place = None if everywhere else cwd or await here(store)
     scope = await scope_of(store, agent)
-    hits = await store.search(
-        asked(words), scope, cwd=place, limit=limit, archived="only" if archived else "exclude", since=since
-    )
+    text, state = asked(words), "only" if archived else "exclude"
+    hits = await store.search(text, scope, cwd=place, limit=limit, archived=state, since=since)
+    total = len(hits)
+    if total == limit:
+        most = max(limit, MOST_COUNTED) + 1
+        total = await store.count_places(text, scope, cwd=place, most=most, archived=state, since=since)
     if as_json:
-        _write_json(hits)
+        _write_json(hits, total)
     elif hits:
         await _write_places(store, hits, everywhere=everywhere)
+        if total > len(hits):
+            more = next_limit(limit, total)
+            which = "all" if more == total else "more"
+            output.tell(f"{places_found(len(hits), total)} are shown; `--limit {more}` shows {which}.")
     else:
         _explain_none(place, archived=archived, since=since)
 
@@ -70,7 +79,7 @@ def asked(words: tuple[str, ...]) -> str:
     return " ".join(f'"{word}"' if " " in word.strip() and '"' not in word else word for word in words)
 
 
-def _write_json(hits: list[Hit]) -> None:
+def _write_json(hits: list[Hit], total: int) -> None:
     from holdfast.export.document import session_summary  # noqa: PLC0415
 
     found = [
@@ -83,7 +92,8 @@ def _write_json(hits: list[Hit]) -> None:
         }
         for hit in hits
     ]
-    output.say(output.json_text({"hits": found}))
+    exact = None if total > max(len(hits), MOST_COUNTED) else total
+    output.say(output.json_text({"hits": found, "total": exact}))
 
 
 async def _write_places(store: SessionStore, hits: list[Hit], *, everywhere: bool) -> None:
@@ -100,7 +110,7 @@ async def _write_places(store: SessionStore, hits: list[Hit], *, everywhere: boo
         if hit.session.id != session:
             session = hit.session.id
             output.say(table.row(listed[session]))
-        output.say(f"    {paint(_WHO.get(hit.kind, hit.kind), dim=True)}: {snippet(hit, paint)}")
+        output.say(f"    {paint(who_said(hit.kind), dim=True)}: {snippet(hit, paint)}")
 
 
 def _explain_none(cwd: str | None, *, archived: bool, since: int) -> None:
@@ -108,17 +118,6 @@ def _explain_none(cwd: str | None, *, archived: bool, since: int) -> None:
     limits = "" if not since else f"; only what has activity since {output.moment(since)} was looked through"
     away = "" if archived else "; `--archived` looks through those that were put away"
     output.tell(f"Nothing was found{where}{limits}{away}.")
-
-
-_WHO = {
-    "title": "title",
-    "user_message": "you",
-    "agent_message": "agent",
-    "agent_thought": "thought",
-    "session_message": "session",
-    "tool_call_update": "tool",
-    "terminal_update": "terminal",
-}
 
 
 def snippet(hit: Hit, paint: Callable[..., str]) -> str:

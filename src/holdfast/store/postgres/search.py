@@ -33,21 +33,34 @@ FEW = 2_000
 With more, the index puts the texts of the principal and those with the words together, which reads through both."""
 
 PAGE = 200
-"""So many hits are taken at a time, at least."""
+"""So many hits are taken at a time, at least…"""
+
+MOST_AT_A_TIME = 500
+"""…and at most: their texts are in memory together."""
 
 
 async def find(database: Database, text: str, area: SearchArea, limit: int) -> list[Hit]:
     """Find the newest texts of an area that have all that is asked for."""
+    return [hit async for hits in _found(database, text, area, limit) for hit in hits]
+
+
+async def count(database: Database, text: str, area: SearchArea, most: int) -> int:
+    """Count the texts of an area that have all that is asked for, but only to `most`."""
+    return sum([len(hits) async for hits in _found(database, text, area, most)])
+
+
+async def _found(database: Database, text: str, area: SearchArea, limit: int) -> AsyncIterator[list[Hit]]:
+    """Find the newest texts of an area that have all that is asked for, a page at a time."""
     query = parse_query(text)
     if not query.terms:
-        return []
-    search = _Search(database, query, area, limit)
-    hits: list[Hit] = []
+        return
+    search = _Search(database, query, area, min(limit, MOST_AT_A_TIME))
     async for page in search.pages():
-        hits += await search.hits(page, limit - len(hits))
-        if len(hits) >= limit:
-            break
-    return hits
+        hits = await search.hits(page, limit)
+        yield hits
+        limit -= len(hits)
+        if limit <= 0:
+            return
 
 
 class _Search:

@@ -364,6 +364,22 @@ class PostgresStore:
             return []
         return await search.find(self._database, text, SearchArea(scope, cwd, archived, since), limit)
 
+    async def count_places(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        cwd: str | None,
+        most: int,
+        archived: ArchiveFilter = "include",
+        since: int = 0,
+    ) -> int:
+        from holdfast.store.postgres import search  # noqa: PLC0415
+
+        if not is_storable(scope.principal + (scope.agent or "")):
+            return 0
+        return await search.count(self._database, text, SearchArea(scope, cwd, archived, since), most)
+
     # Upkeep
 
     async def vacuum(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,18 +30,28 @@ def find(db: Database, words: str, area: SearchArea, limit: int) -> list[Hit]:
     """Find the newest texts of an area that have all that is asked for."""
     from holdfast.store.words import parse_query  # noqa: PLC0415  (people search; an agent that starts does not)
 
-    query = parse_query(words)
+    query, segments = parse_query(words), _Segments(db)
+    return [
+        _title_hit(info, query) if doc.segment is None else _line_hit(segments, info, doc, query)
+        for doc, info in islice(_found(db, query, area), limit)
+    ]
+
+
+def count(db: Database, words: str, area: SearchArea, most: int) -> int:
+    """Count the texts of an area that have all that is asked for, but only to `most`; no text is read for that."""
+    from holdfast.store.words import parse_query  # noqa: PLC0415
+
+    return sum(1 for _ in islice(_found(db, parse_query(words), area), most))
+
+
+def _found(db: Database, query: Query, area: SearchArea) -> Iterator[tuple[DocRow, SessionInfo]]:
+    """Find the texts of an area that have all that is asked for, newest first, each with its session."""
     if not query.terms:
-        return []
-    hits: list[Hit] = []
-    sessions, segments = _Sessions(db, area), _Segments(db)
+        return
+    sessions = _Sessions(db, area)
     for doc in chain(_new_docs(db, query), _docs(db, _match(query), area)):
-        info = sessions.having(doc)
-        if info is not None:
-            hits.append(_title_hit(info, query) if doc.segment is None else _line_hit(segments, info, doc, query))
-        if len(hits) == limit:
-            break
-    return hits
+        if (info := sessions.having(doc)) is not None:
+            yield doc, info
 
 
 def _match(query: Query) -> str:

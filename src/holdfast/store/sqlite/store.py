@@ -387,10 +387,27 @@ class SqliteStore:
         archived: ArchiveFilter = "include",
         since: int = 0,
     ) -> list[Hit]:
+        await self._index_now()
+        return await self._reader.run(lambda db: search.find(db, text, SearchArea(scope, cwd, archived, since), limit))
+
+    async def count_places(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        cwd: str | None,
+        most: int,
+        archived: ArchiveFilter = "include",
+        since: int = 0,
+    ) -> int:
+        await self._index_now()
+        return await self._reader.run(lambda db: search.count(db, text, SearchArea(scope, cwd, archived, since), most))
+
+    async def _index_now(self) -> None:
+        """Index what is not yet."""
         if await self._reader.run(search_index.has_new_texts):
             with suppress(StoreError):  # on a full disk all can be found
                 await self._writer.run(search_index.index_now)
-        return await self._reader.run(lambda db: search.find(db, text, SearchArea(scope, cwd, archived, since), limit))
 
     def _index_soon(self, lines: Sequence[Line]) -> None:
         """Let what was sealed be indexed when there is enough of it, or after a while."""

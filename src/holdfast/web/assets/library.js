@@ -97,6 +97,7 @@ function tellWaiting(rows) {
 /** Put what is looked for into the address. @param {string} words */
 function remember(words) {
   const query = new URLSearchParams(location.search);
+  if (words !== (query.get("q") ?? "")) query.delete("places"); // more of them were asked for other words
   if (words) query.set("q", words);
   else query.delete("q");
   history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
@@ -127,8 +128,8 @@ function searchAsOneTypes(rows, search) {
       rows.dataset.searching = "true";
       rows.replaceChildren(fragment(html));
       sayTimes(rows);
-      const hits = rows.querySelectorAll(".hit").length;
-      byId("found").textContent = hits === 1 ? "1 place found" : `${hits} places found`;
+      const found = /** @type {HTMLElement | null} */ (rows.querySelector("[data-found]"));
+      byId("found").textContent = found?.dataset.found ?? "";
     } catch (error) {
       if (!(error instanceof DOMException)) sayError(error);
     }

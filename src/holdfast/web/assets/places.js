@@ -71,9 +71,15 @@ export class Index {
 
   async showPrompts() {
     if (this.outdated) await this.load();
-    byId("index-heading").textContent = "Prompts";
     this.list.replaceChildren(sayTimes(fragment(this.prompts ?? "")));
+    this.sayHeading();
     /** @type {HTMLElement | null} */ (this.list.querySelector("a"))?.focus();
+  }
+
+  /** Say what the server calls what it has listed. */
+  sayHeading() {
+    const found = /** @type {HTMLElement | null} */ (this.list.querySelector("[data-found]"));
+    byId("index-heading").textContent = found?.dataset.found ?? "";
   }
 
   /** Go to the next prompt, or the one before. @param {number} by */
@@ -98,8 +104,7 @@ export class Index {
       const { html } = await getHtml(`/sessions/${this.id}/find?q=${encodeURIComponent(words)}`, this.running.signal);
       this.list.replaceChildren(fragment(html));
       this.searched = words;
-      const found = this.list.querySelectorAll("a").length;
-      byId("index-heading").textContent = found === 1 ? "1 place" : `${found} places`;
+      this.sayHeading();
       this.panel.hidden = false;
       document.body.classList.add("with-index");
     } catch (error) {
