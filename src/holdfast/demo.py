@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from holdfast.agent import Turn
 
 agent: Agent = Agent("holdfast-demo", title="Holdfast demo", version="1", accepts={"image", "audio", "resource"})
-agent.modes(
-    {"ask": ("Ask", "Asks before it does anything"), "auto": ("Auto", "Does what it likes")},
-    default="ask",
-)
+_MODES = {"ask": ("Ask", "Asks before it does anything"), "auto": ("Auto", "Does what it likes")}
+agent.modes(_MODES, default="ask")
 agent.models({"small": "Small", "large": "Large"}, default="small")
 agent.option("verbose", name="Verbose", default=False, description="Say more than needed")
 agent.option(
@@ -31,6 +29,9 @@ agent.option(
     default="plain",
     values={"Serious": {"plain": "Plain", "formal": "Formal"}, "Fun": {"pirate": "Pirate"}},
 )
+
+_MOST = 1e7
+"""Numbers behind commands are smaller than this."""
 
 _PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63606060"
@@ -57,7 +58,10 @@ async def show_help(turn: Turn) -> None:
 
 @agent.command("stream", "Say N words, one update each", hint="N")
 async def stream(turn: Turn) -> None:
-    for n in range(int(turn.text or 10)):
+    words = await _number(turn, "/stream 10", default=10)
+    if words is None:
+        return
+    for n in range(int(words)):
         await turn.say(f"{n} ")
         await asyncio.sleep(0)
 
@@ -161,8 +165,11 @@ async def subagent(turn: Turn) -> None:
 
 @agent.command("search", "Use a tool for S seconds that can be cancelled by itself", hint="S")
 async def search(turn: Turn) -> None:
+    seconds = await _number(turn, "/search 5", default=1)
+    if seconds is None:
+        return
     async with turn.tool("Search everywhere", kind="search", cancellable=True) as call:
-        await asyncio.sleep(float(turn.text or 1))
+        await asyncio.sleep(seconds)
         await call.text("nothing")
     await turn.say("You cancelled the search." if call.cancelled else "I found nothing.")
 
@@ -178,9 +185,12 @@ async def editor(turn: Turn) -> None:
 
 @agent.command("sleep", "Do nothing for S seconds; cancel me", hint="S")
 async def sleep(turn: Turn) -> None:
+    seconds = await _number(turn, "/sleep 5", default=1)
+    if seconds is None:
+        return
     async with turn.tool("Sleep", kind="other"):
         await turn.say("Good night. ")
-        await asyncio.sleep(float(turn.text or 1))
+        await asyncio.sleep(seconds)
     await turn.say("Good morning.")
 
 
@@ -198,7 +208,11 @@ async def title(turn: Turn) -> None:
 
 @agent.command("mode", "Switch the mode", hint="ask|auto")
 async def mode(turn: Turn) -> None:
-    await turn.session.set("mode", turn.text or "auto")
+    wanted = _first_word(turn) or "auto"
+    if wanted not in _MODES:
+        await turn.say(f"There is no mode {wanted!r}. Use /mode ask or /mode auto.")
+        return
+    await turn.session.set("mode", wanted)
     await turn.say(f"The mode is {turn.session.mode}.")
 
 
@@ -238,7 +252,14 @@ async def mcp(turn: Turn) -> None:
     server, tool, arguments = (*turn.text.split(maxsplit=2), "", "", "")[:3]
     if tool:
         try:
-            result = await turn.call_tool(server, tool, json.loads(arguments or "{}"))
+            given = json.loads(arguments or "{}")
+        except ValueError:
+            given = None
+        if not isinstance(given, dict):
+            await turn.say("What follows the tool's name must be a JSON object. Example: /mcp SERVER TOOL {}")
+            return
+        try:
+            result = await turn.call_tool(server, tool, given)
         except McpError as e:
             await turn.say(f"That did not work: {e.message}")
         else:
@@ -257,3 +278,21 @@ async def history(turn: Turn) -> None:
     count = turn.session.state["count"] = turn.session.state.get("count", 0) + 1
     broken = " The turn before this one was interrupted." if turn.session.interrupted else ""
     await turn.say(f"You asked {count} time{'' if count == 1 else 's'}.{broken}")
+
+
+def _first_word(turn: Turn) -> str:
+    """Return the first word behind a command. Clients exist that put another prompt behind it (CodeCompanion)."""
+    return (turn.text.split() or [""])[0]
+
+
+async def _number(turn: Turn, example: str, *, default: float) -> float | None:
+    """Return the number behind a command; say how to use it and return None if there is something else."""
+    word = _first_word(turn)
+    try:
+        number = float(word) if word else default
+    except ValueError:
+        number = -1
+    if 0 <= number < _MOST:
+        return number
+    await turn.say(f"{word!r} is not a number that I can use. Example: {example}")
+    return None

@@ -98,6 +98,44 @@ async def test_agent_shell_lists_around_every_prompt_uses_string_ids_and_forks(p
         assert await client.prompt(forked["sessionId"], "in the fork") == "end_turn"
 
 
+@pytest.mark.requirement("P6")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_the_demo_says_how_to_use_a_command_that_it_does_not_understand(version: int) -> None:
+    async with serving(demo) as host:
+        client = await host.client(version)
+        session = await client.new()
+        for prompt, example in [
+            ("/sleep well", "/sleep 5"),
+            ("/search nan", "/search 5"),
+            ("/search -1", "/search 5"),
+            ("/stream all", "/stream 10"),
+            ("/mode fast", "/mode ask"),
+            ("/mcp files list oops", "/mcp SERVER TOOL {}"),
+            ("/mcp files list []", "/mcp SERVER TOOL {}"),
+        ]:
+            client.forget()
+            assert await client.prompt(session, prompt) == "end_turn"
+            assert example in client.said()
+
+
+@pytest.mark.requirement("P6")
+async def test_codecompanion_sends_a_cancelled_command_again_as_a_block_of_its_next_prompt() -> None:
+    async with serving(demo) as host:
+        client = await host.client(1)
+        session = await client.new()
+        for command, said in [
+            ("/sleep 0", "morning"),
+            ("/search 0", "nothing"),
+            ("/stream 2", "1"),
+            ("/mode auto", "auto"),
+        ]:
+            client.forget()
+            blocks = [{"type": "text", "text": text} for text in (command, "hello")]
+            answer = await client.ask("session/prompt", {"sessionId": session, "prompt": blocks})
+            assert answer["stopReason"] == "end_turn"
+            assert said in client.said()
+
+
 @pytest.mark.requirement("C10", "D4", "B13")
 @pytest.mark.parametrize("version", [1, 2])
 async def test_zed_is_told_nothing_of_a_session_before_it_knows_the_session(version: int) -> None:
