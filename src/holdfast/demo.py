@@ -10,7 +10,7 @@ import asyncio
 import json
 import sys
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.agent import Agent
 from holdfast.errors import FileRefused, McpError
@@ -252,14 +252,14 @@ async def mcp(turn: Turn) -> None:
     server, tool, arguments = (*turn.text.split(maxsplit=2), "", "", "")[:3]
     if tool:
         try:
-            given = json.loads(arguments or "{}")
+            given: Any = json.loads(arguments or "{}")
         except ValueError:
             given = None
         if not isinstance(given, dict):
             await turn.say("What follows the tool's name must be a JSON object. Example: /mcp SERVER TOOL {}")
             return
         try:
-            result = await turn.call_tool(server, tool, given)
+            result = await turn.call_tool(server, tool, cast("dict[str, Any]", given))
         except McpError as e:
             await turn.say(f"That did not work: {e.message}")
         else:

@@ -355,6 +355,9 @@ class WrappedAgent:
         if "speaks of its mode" in HABITS:  # as Gemini does
             self.at = self.live[params["sessionId"]]
             self.chunk("agent_message_chunk", f"[MODE_UPDATE] {params['modeId']}", self.new_key())
+        if "tells its options" in HABITS:
+            self.at = self.live[params["sessionId"]]
+            self.update("current_mode_update", currentModeId=params["modeId"])
         self.answer(id_, {})
 
     def session_set_config_option(self, id_: object, params: Message) -> None:

@@ -58,9 +58,9 @@ class LiveSession(SessionSettings):
     """A session that is open in this process."""
 
     __slots__ = (
-        "_asks", "_becomes_idle", "_detaching", "_readers_changed", "_registry", "_setting", "additional", "agent",
-        "agent_name", "attachments", "background", "created_at", "cwd", "id", "idle_since", "is_lost", "journal",
-        "principal", "queue", "runner", "state", "title", "turn",
+        "_asks", "_becomes_idle", "_detaching", "_readers_changed", "_registry", "_setting", "_told_options",
+        "additional", "agent", "agent_name", "attachments", "background", "created_at", "cwd", "id", "idle_since",
+        "is_lost", "journal", "principal", "queue", "runner", "state", "title", "turn",
     )  # fmt: skip
 
     agent: AgentSession
@@ -100,6 +100,7 @@ class LiveSession(SessionSettings):
         self._registry = registry
         self._asks: Asks | None = None
         self._setting: asyncio.Lock | None = None  # held while an option is set
+        self._told_options: Update | None = None  # what all clients were told last; None since one came
         self._becomes_idle: asyncio.Future[None] | None = None  # while somebody waits for that
         self._detaching: tuple[asyncio.Task[None], ...] = ()
         self._readers_changed: asyncio.Event | None = None
@@ -235,6 +236,7 @@ class LiveSession(SessionSettings):
             raise SessionMoved(LOST)
         attachment = Attachment(self, client)
         self.attachments = (*self.attachments, attachment)
+        self._told_options = None
         self._clients_changed()
         if since is not None:
             try:

@@ -42,6 +42,7 @@ class SessionSettings:
         turn: LiveTurn | None
         _registry: Registry
         _setting: asyncio.Lock | None
+        _told_options: Update | None
 
         def announce(self, update: Update) -> None: ...
         async def lose(self, reason: str) -> None: ...
@@ -72,9 +73,16 @@ class SessionSettings:
         return {"sessionUpdate": "available_commands_update", "availableCommands": list(self.agent.commands)}
 
     def options_changed(self) -> None:
-        """Tell the clients that the agent offers other options, or other values."""
-        if hasattr(self, "agent"):  # while it is opened, what opens it will tell
-            self.announce(self.options_update())
+        """Tell the clients that the agent offers other options, or other values, unless they were told these last."""
+        if not hasattr(self, "agent"):
+            return  # what opens it will tell
+        update = self.options_update()
+        if update != self._told_options:
+            self._tell_options(update)
+
+    def _tell_options(self, update: Update) -> None:
+        self._told_options = update
+        self.announce(update)
 
     def commands_changed(self) -> None:
         """Tell the clients that the agent offers other commands."""
@@ -120,7 +128,7 @@ class SessionSettings:
             self._put_option(option_id, before)
             raise
         if changed:
-            self.announce(update)
+            self._tell_options(update)
         return changed
 
     async def _set_back(self, option_id: str, value: OptionValue | None) -> None:

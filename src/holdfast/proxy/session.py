@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentRefused, InternalError, RequestCancelled, RequestError, TurnOver
-from holdfast.model import new_id
+from holdfast.model import event_from, new_id
 from holdfast.model.events import is_object
 from holdfast.model.kinds import LOST_CONTEXT
 from holdfast.proxy.options import options_from
@@ -314,8 +314,11 @@ class ProxySession:
             if event.kind == "config_option_update":
                 self.options_told(event.update())
                 return
-            if event.kind == "session_info_update" and self._keeps_title(event):
-                return
+            if event.kind == "session_info_update":
+                news = self._without_title(event)
+                if news is None:
+                    return
+                event = news
             if event.kind in CANCELS and b'"capabilities"' in event.body:
                 self._offer_cancel(event)
         try:
@@ -349,14 +352,18 @@ class ProxySession:
         else:
             await self.live.journal.shown()
 
-    def _keeps_title(self, event: Event) -> bool:
-        """Return whether the agent gives a title in the place of one that stays (B17).
+    def _without_title(self, event: Event) -> Event | None:
+        """Return an update without a title that is no news, or in the place of one that stays; None if that was all.
 
-        That is the user's own, and any where the agent's session began with what it was told again: it knows of that,
-        and makes its title of it (G6).
+        The user's own stays (B17), and any where the agent's session began with what it was told again: it knows of
+        that, and makes its title of it (G6). A Holdfast behind this one makes the same title of a prompt as we do.
         """
-        stays = self.live.state.title_by == "user" or (self.record.since is not None and bool(self.live.title))
-        return stays and "title" in event.update()
+        update, title = event.update(), self.live.title
+        stays = self.live.state.title_by == "user" or (self.record.since is not None and bool(title))
+        if "title" not in update or not (stays or (title and update["title"] == title)):
+            return event
+        rest = {name: value for name, value in update.items() if name != "title"}
+        return event_from(rest) if rest.keys() - {"sessionUpdate", "updatedAt"} else None
 
     # Options
 
