@@ -219,6 +219,37 @@ async def test_archived_sessions_are_listed_only_where_asked_for_and_can_be_load
 
 @pytest.mark.requirement("B16")
 @VERSIONS
+@pytest.mark.parametrize("who", ["itself", "another"])
+async def test_a_session_that_was_open_when_it_was_archived_is_open_again_once_it_is_unarchived(
+    version: int, who: str
+) -> None:
+    async with serving(demo) as host:
+        client, other = await host.client(version), await host.client(version)
+        session = await client.new()
+        await client.prompt(session, "hello")
+        prompt = {"sessionId": session, "prompt": [text("still there?")]}
+        for word in ("again", "and again"):
+            await client.ask("session/archive", {"sessionId": session})
+            refused = await client.refusal("session/prompt", prompt)
+            assert (refused.code, "unarchive" in refused.message) == (-32602, True)
+            if who == "another":
+                await other.ask("session/unarchive", {"sessionId": session})
+            else:
+                await client.ask("session/unarchive", {"sessionId": session})
+                if word == "again":  # what others say there is seen at once
+                    await other.load(session)
+                    await other.prompt(session, "aside")
+                    await client.until(lambda: "aside" in client.said())
+            client.forget()
+            assert await client.prompt(session, word) == "end_turn"
+            assert client.said() == word
+        await client.ask("session/archive", {"sessionId": session})
+        await client.ask("session/delete", {"sessionId": session})
+        assert (await client.refusal("session/prompt", prompt)).code == -32002
+
+
+@pytest.mark.requirement("B16")
+@VERSIONS
 async def test_the_status_of_a_session_tells_whether_it_is_open(version: int) -> None:
     agent, gates, _ = observed_agent()
     async with serving(agent) as host:

@@ -75,6 +75,22 @@ async def test_what_the_editor_sends_while_the_connection_is_cut_waits(place: Pa
         assert isinstance((await patiently(listing))["sessions"], list)
 
 
+@pytest.mark.requirement("B16")
+async def test_a_session_that_was_archived_and_unarchived_goes_on_after_a_cut(place: Path) -> None:
+    async with served(store=place) as remote, bridged(remote) as bridge:
+        editor = bridge.editor
+        await editor.initialize()
+        session = await editor.new()
+        await editor.prompt(session, "hello")
+        for method in ("session/archive", "session/unarchive"):
+            await editor.ask(method, {"sessionId": session})
+        bridge.cut()
+        await bridge.connected(2)
+        editor.forget()
+        assert await editor.prompt(session, "once more") == "end_turn"
+        assert editor.said() == "once more"
+
+
 @pytest.mark.requirement("H6")
 async def test_a_server_that_does_not_let_us_in_is_told_of_and_not_asked_again(tmp_path: Path) -> None:
     from holdfast.server.remote import TokenFile

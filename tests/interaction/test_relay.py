@@ -227,6 +227,25 @@ async def test_a_session_that_one_removes_is_gone_for_all(method: str, tmp_path:
         assert listed == []
 
 
+@pytest.mark.requirement("B16", "F4")
+@MIXED
+async def test_a_session_that_one_archives_and_unarchives_goes_on_for_all(
+    ours: int, theirs: int, tmp_path: Path
+) -> None:
+    async with hosts(tmp_path / "s.db") as (_, (near, far)):
+        owner, follower = await named(near, "Zed", ours), await named(far, "Neovim", theirs)
+        session = await owner.new()
+        await owner.prompt(session, "hello")
+        await join(follower, session)
+        for archives in (follower, owner):
+            for method in ("session/archive", "session/unarchive"):
+                await archives.ask(method, {"sessionId": session})
+            for client in (follower, owner):
+                client.forget()
+                assert await client.prompt(session, "once more") == "end_turn"
+                await client.until(lambda client=client: client.said() == "once more ")
+
+
 @pytest.mark.requirement("B13")
 async def test_closing_cancels_ones_own_prompts_and_leaves_those_of_others(tmp_path: Path) -> None:
     async with hosts(tmp_path / "s.db") as (shared, (near, far)):

@@ -110,6 +110,7 @@ class Bridge:
         self._process: str | None = None
         self._pending: dict[Id, PendingRequest] = {}
         self._sessions: dict[str, OpenSession] = {}
+        self._archived: dict[str, OpenSession] = {}  # what the editor had open, and has again once it is unarchived
         self._asks: dict[Id, OpenAsk] = {}
         self._next_ask = 0
         self._waiting: deque[bytes] = deque()
@@ -325,7 +326,11 @@ class Bridge:
             if before is not None and before.position == position:
                 opened.lines = before.lines
         elif pending.method in CLOSING:
-            self._sessions.pop(str(session_id), None)
+            closed = self._sessions.pop(str(session_id), None)
+            if closed is not None and pending.method == "session/archive":
+                self._archived[str(session_id)] = closed
+        elif pending.method == "session/unarchive" and str(session_id) in self._archived:
+            self._sessions[str(session_id)] = self._archived.pop(str(session_id))
 
     def _ask_editor(self, message: Message) -> None:
         assert message.id is not None and message.method is not None

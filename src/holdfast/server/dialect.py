@@ -6,13 +6,14 @@ is bound to what the engine does.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 import msgspec
 
-from holdfast.errors import InvalidParams, InvalidRequest, SessionMoved, SessionNotFound
+from holdfast.errors import InvalidParams, InvalidRequest, RequestError, SessionMoved, SessionNotFound
 from holdfast.model import (
     ArchiveFilter,
     Position,
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 
 NOT_OPEN = "This session is not open here; load or resume it first"
 
+ARCHIVED = "This session is archived; unarchive it, or load it, to go on with it"
+
+log: logging.Logger = logging.getLogger(__name__)
+
 
 class Dialect(ABC):
     """One protocol version on one connection."""
@@ -62,6 +67,7 @@ class Dialect(ABC):
         self._peer = connection.peer
         self._air = air.declared(connection.info.capabilities)
         self._clients: dict[str, AttachedClient] = {}
+        self._archived: dict[str, AttachedClient] = {}  # what was open when this client archived it
         self._names: dict[str, str] = {}  # our ids of sessions that the client calls by the agent's own (G9)
         self._prompts = PromptsUnderWay(self._id)
 
@@ -295,12 +301,31 @@ class Dialect(ABC):
         client = self._clients.get(session_id)
         await engine.archive(session_id, archived=True, scope=self.connection.scope, client=client)
         self._forget(session_id)
+        if client is not None:
+            self._archived[session_id] = client
         return {}
 
     async def _unarchive(self, params: shapes.OfSession) -> Update:
+        """Take a session out of the archive; one that this client had open is open again."""
         engine = await self.connection.host.engine()
-        await engine.archive(self._id(params.session_id), archived=False, scope=self.connection.scope)
+        session_id = self._id(params.session_id)
+        await engine.archive(session_id, archived=False, scope=self.connection.scope)
+        if session_id in self._archived:
+            try:
+                client = self._reopened(session_id)
+                async with client.attaching:
+                    await self._attach(await engine.open(session_id, client, scope=self.connection.scope), client)
+                self._after_answer(lambda: self._follow(client))
+            except RequestError as e:  # it is unarchived all the same; the next prompt opens it, or says why not
+                log.warning("Session %s is unarchived and cannot be opened again yet: %s", session_id, e)
         return {}
+
+    def _reopened(self, session_id: str) -> AttachedClient:
+        """Take up a session that this client had open when it archived it."""
+        before = self._archived[session_id]
+        client = self._clients[session_id] = self._new_client(before.session_id, before.setup)
+        del self._archived[session_id]
+        return client
 
     async def _set_title(self, params: shapes.SetTitle) -> Update:
         engine = await self.connection.host.engine()
@@ -378,8 +403,13 @@ class Dialect(ABC):
             return session
         engine = await self.connection.host.engine()
         if client is None:
-            await engine.look_up(session_id, self.connection.scope)  # raises where there is none
-            raise InvalidParams(NOT_OPEN)
+            info = await engine.look_up(session_id, self.connection.scope)  # raises where there is none
+            if (client := self._clients.get(session_id)) is None:
+                if session_id not in self._archived:
+                    raise InvalidParams(NOT_OPEN)
+                if info.archived:
+                    raise InvalidParams(ARCHIVED)
+                client = self._reopened(session_id)  # another client has unarchived it
         async with client.attaching:
             if (session := client.open_session) is None:
                 session = client.session = await engine.open(session_id, client, scope=self.connection.scope)
@@ -416,6 +446,7 @@ class Dialect(ABC):
             self._forget(session_id)
 
     def _forget(self, session_id: str) -> None:
+        self._archived.pop(session_id, None)
         if (client := self._clients.pop(session_id, None)) is not None:
             client.detach()
 
@@ -437,6 +468,7 @@ class Dialect(ABC):
         if before is not None:
             before.session.detach(before)  # not earlier: a question it was asked is now put to the new one
         self._clients[session.id] = client
+        self._archived.pop(session.id, None)
         if notices := [*session.notices(client), *client.setup.notices]:
             attachment.deliver([event_from(notice) for notice in notices], None)
         return attachment

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 PROMPT = "session/prompt"
 OPENING = frozenset({"session/load", "session/resume"})
 MAKING = frozenset({"session/new", "session/fork"})
-CLOSING = frozenset({"session/close", "session/delete", "session/archive"})
+ARCHIVE = "session/archive"
+CLOSING = frozenset({"session/close", "session/delete", ARCHIVE})
 
 _SESSION_IN_UPDATE = re.compile(rb'^\{"jsonrpc":"2\.0","method":"session/update","params":\{"sessionId":"([^"\\]+)"')
 
@@ -227,7 +228,7 @@ class AcpStreams:
             kept.prompts = [prompt for prompt in kept.prompts if prompt[0] != id_]
         elif made is not None and params.cwd is not None and not params.mcp_servers:
             kept.sessions[made] = KeptSession(params.cwd, tuple(params.additional_directories or ()))
-        elif method in CLOSING and params.session_id is not None:
+        elif method in CLOSING and method != ARCHIVE and params.session_id is not None:  # open again once unarchived
             kept.sessions.pop(params.session_id, None)
         else:
             return
