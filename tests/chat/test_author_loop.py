@@ -76,6 +76,7 @@ def place(tmp_path: Path) -> Path:
 def test_an_author_sees_what_the_code_does_wrong(place: Path) -> None:
     done = holdfast("chat", "clumsy.py", place=place, stdin="fail\nforget\nwarn\nblock\nreturn\n")
     seen = done.stdout
+    assert seen.index("The agent failed;") < seen.index("ZeroDivisionError: division by zero")
     assert (done.returncode, done.stderr) == (0, "")
     line = {text: number for number, text in enumerate(AGENT.split("\n"), 1)}
     assert f'clumsy.py", line {line["    return 1 / by"]}, in divide' in seen
@@ -97,6 +98,12 @@ def test_an_author_sees_what_the_code_does_wrong(place: Path) -> None:
         and "ZeroDivisionError" in found.stdout
         and "holdfast/agent/author_session.py" in found.stdout
     )
+    # Where it is printed, and in the log of `holdfast run`, the last line is the cause.
+    printed = holdfast("chat", "clumsy.py", "--print", "--prompt", "fail", place=place)
+    assert printed.returncode == 1 and printed.stdout == ""
+    assert printed.stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
+    assert "The agent failed" in printed.stderr and "holdfast/agent" not in printed.stderr
+
     listed = holdfast("logs", place=place).stdout.splitlines()
     assert reference in listed[0] and listed[0].endswith("ZeroDivisionError: division by zero")
     assert any("was never awaited" in entry for entry in listed)
@@ -118,7 +125,7 @@ def test_the_wire_is_shown_in_both_directions_by_the_chat_and_by_run(place: Path
     assert re.search(r"agent → client  session/update  \{.*Done\.", done.stderr)
     assert "printed: hello" in done.stderr
     agent = f"{sys.executable} -m holdfast run clumsy.py --wire-file wire.txt"
-    done = holdfast("chat", "--print", "--prompt", "hello", "--", *agent.split(), place=place)
+    done = holdfast("chat", "--bare", "--print", "--prompt", "hello", "--", *agent.split(), place=place)
     assert (done.stdout, done.stderr) == ("Done.\n", "")
     wire = (place / "wire.txt").read_text()
     assert re.search(r"client → agent  session/prompt #\d+  \{.*hello", wire)

@@ -118,7 +118,7 @@ def test_what_a_broken_file_says_is_printed_once(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def f()\n")
     done = holdfast("broken.py", "--print", "--prompt", "x", cwd=tmp_path)
     assert done.returncode == 1 and done.stderr.count("expected ':'") == 1
-    assert done.stderr.endswith("holdfast: holdfast run broken.py exited with status 1\n")
+    assert done.stderr == "holdfast: broken.py:1: expected ':'\n"
 
 
 CLERK = """

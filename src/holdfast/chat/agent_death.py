@@ -25,6 +25,13 @@ def death_note(lost: ConnectionLost, *, quoted: bool) -> Note:
     return Note(f"The agent {lost.how}", "\n".join(written), "error")
 
 
+def has_said_why(lost: ConnectionLost) -> bool:
+    """Return whether the last line that it wrote is the error `holdfast run` ended with: nothing better can follow."""
+    if not isinstance(lost, ProcessExited) or lost.stdout:
+        return False
+    return lost.returncode == 1 and "\nholdfast: " in f"\n{lost.stderr}"
+
+
 def again_question(*, in_vain: bool) -> KeyQuestion:
     """Return the question whether to start the agent again.
 

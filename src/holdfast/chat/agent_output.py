@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.diagnostics.entries import decode_entry
-from holdfast.diagnostics.tracebacks import LEFT_OUT
+from holdfast.diagnostics.tracebacks import author_part
 from holdfast.view.blocks import Note
 
 if TYPE_CHECKING:
@@ -25,11 +25,25 @@ _TONES: dict[str, Tone] = {"warning": "warning", "error": "error", "critical": "
 
 
 class AgentOutput:
-    """Takes what is written, as it comes, and gives blocks to `show`, line by line."""
+    """Takes what is written, as it comes, and gives blocks to `show`, line by line.
+
+    Failures that a client is told of wait while a turn runs: their last line, the cause, comes after what it is told.
+    """
 
     def __init__(self, show: Callable[[Block], None]) -> None:
         self._show = show
         self._partial = b""
+        self._waiting: list[Block] | None = None
+
+    def hold_failures(self) -> None:
+        """Hold back failures until they are released."""
+        self._waiting = []
+
+    def release_failures(self) -> None:
+        """Show the failures that were held back, and hold back none from now on."""
+        waiting, self._waiting = self._waiting or [], None
+        for block in waiting:
+            self._show(block)
 
     def take(self, written: bytes) -> None:
         """Take a piece of what the process writes; a line that is not finished waits for its rest."""
@@ -48,7 +62,10 @@ class AgentOutput:
 
     def _take_line(self, line: bytes) -> None:
         if (entry := decode_entry(line)) is not None:
-            self._show(log_note(entry))
+            if entry.reference and self._waiting is not None:
+                self._waiting.append(log_note(entry))
+            else:
+                self._show(log_note(entry))
         elif text := line.decode(errors="replace").rstrip("\r"):
             self._show(Note(text, tone="output"))
 
@@ -56,5 +73,5 @@ class AgentOutput:
 def log_note(entry: LogEntry) -> Note:
     """Return what was logged as a note; its details are the traceback, as far as it is the author's code."""
     message, _, more = entry.message.partition("\n")
-    details = "\n".join(filter(None, (more, entry.traceback.partition(LEFT_OUT)[0])))
+    details = "\n".join(filter(None, (more, author_part(entry.traceback))))
     return Note(message, details, _TONES.get(entry.level, "output"))

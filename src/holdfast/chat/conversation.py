@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.agent_death import again_question, death_note
+from holdfast.chat.agent_death import again_question, death_note, has_said_why
 from holdfast.chat.agent_output import AgentOutput
 from holdfast.chat.background_jobs import ending_with_agent
 from holdfast.chat.command_actions import run_command, switch_to
@@ -163,7 +163,9 @@ class Conversation:
                 self.show_activity("")
                 if screen.left.is_set():
                     return 0
-                screen.show(*self.view.finish(), death_note(e, quoted=not settings.shows_output))
+                screen.show(*self.view.finish())
+                if not (settings.shows_output and has_said_why(e)):
+                    screen.show(death_note(e, quoted=not settings.shows_output))
                 if not await self._wanted_again(settings):
                     return 0 if settings.watched and screen.left.is_set() else 1
             else:
@@ -356,6 +358,7 @@ class Conversation:
             self.screen.show(Note("Keys", f"{KEYS}\n/{PREFIX}help lists the commands of the chat."))
         is_shell = text.startswith("!") and self.screen.interactive
         self._in_turn = found is None and not is_shell
+        self._output.hold_failures()
         work = run_command(self, *found) if found else self._run_shell(text[1:]) if is_shell else self._say(text)
         self._work = asyncio.create_task(work, name=f"/{found[0].name}" if found else "turn")
         try:
@@ -370,6 +373,7 @@ class Conversation:
             self.screen.show(Note(str(e), tone="error"))
         finally:
             self._work, self._in_turn = None, False
+            self._output.release_failures()
             self.show_activity("")
 
     async def _say(self, text: str) -> None:

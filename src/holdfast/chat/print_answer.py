@@ -9,6 +9,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from holdfast.chat.agent_death import has_said_why
 from holdfast.chat.agent_output import AgentOutput
 from holdfast.chat.background_jobs import ending_with_agent
 from holdfast.chat.inspect_wire import observe_wire
@@ -55,24 +56,33 @@ async def print_answer(
     settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, options: PrintOptions
 ) -> int:
     """Send a prompt and print the answer; return 0 if the turn ended as it should, 3 if it took too long, else 1."""
+    output = AgentOutput(lambda block: _print_block(stderr, block))
+    output.hold_failures()
     try:
         async with asyncio.timeout(options.seconds):
-            reason = await _answer(settings, prompt, stdout, stderr, options)
+            reason = await _answer(settings, prompt, stdout, stderr, options, output)
+    except RemoteError as e:
+        stderr.write(f"holdfast: {safe_text(error_text(e))}\n")
+        return 1
     except TimeoutError:
         stderr.write(f"holdfast: the agent was not done after {options.seconds:g} s\n")
         return TIMED_OUT
     except ProcessExited as e:
         if settings.shows_output:  # what it wrote to stderr was shown when it came
+            if has_said_why(e):
+                return 1
             printed = f"; it wrote to stdout:\n{e.stdout}" if e.stdout else ""
             raise ConnectionLost(f"{e.command} {e.how}{printed}") from None
         raise
+    finally:
+        output.release_failures()  # behind what the client was told: the last line is the cause
     if reason != "end_turn":
         stderr.write(f"holdfast: the turn did not end as it should: {reason}\n")
     return 0 if reason == "end_turn" else 1
 
 
 async def _answer(
-    settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, options: PrintOptions
+    settings: ChatSettings, prompt: str, stdout: TextIO, stderr: TextIO, options: PrintOptions, output: AgentOutput
 ) -> str | None:
     answer = {"text": AnswerPrinter, "quiet": LastMessagePrinter, "json": NothingPrinter}[options.format](stdout)
     details = DetailsPrinter(stderr, settings.cwd) if options.verbose else None
@@ -87,7 +97,7 @@ async def _answer(
         questions=_decline_to(declined),
         terminal_logins=True,  # so that we can say how to log in by one
         name=CLIENT_NAME,
-        stderr=AgentOutput(lambda block: _print_block(stderr, block)).take if settings.shows_output else None,
+        stderr=output.take if settings.shows_output else None,
         on_frame=_frames_to(stdout) if options.format == "json" else observe,
     ) as connection:
         try:
@@ -142,7 +152,7 @@ def _frames_to(stdout: TextIO) -> Callable[[Literal["in", "out"], bytes], None]:
 def _print_block(stderr: TextIO, block: Block) -> None:
     """Print what an agent wrote to stderr, as text that cannot steer a terminal."""
     if isinstance(block, Note):
-        stderr.write(f"{safe_text(block.text)}\n")
+        stderr.writelines(f"{safe_text(text)}\n" for text in (block.text, block.details) if text)
         stderr.flush()
 
 

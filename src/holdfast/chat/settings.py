@@ -114,7 +114,6 @@ def chat_settings(
     store: str | None,
     protocol: Literal["auto", 1, 2],
     inspection: Inspection = NO_INSPECTION,
-    prints: bool = False,
     bare: bool = False,
     token_file: str | None = None,
     ca: str | None = None,
@@ -171,7 +170,7 @@ def chat_settings(
         if inspection.reload:
             watched = _watched(agent, by_author=by_author)
         store_option = ("--store", store) if store is not None else ()
-        looked_into = _log_options(inspection.log_level, prints=prints) if by_author or inspection.log_level else ()
+        looked_into = _log_options(inspection.log_level) if by_author or inspection.log_level else ()
         command = (sys.executable, "-m", "holdfast", "run", agent, *store_option, *looked_into)
         named = (*store_option, agent)
         own = (sys.executable, "-m", "holdfast", "run", agent)
@@ -213,10 +212,9 @@ def _watched(agent: str, *, by_author: bool) -> Path:
     return Path(split_agent_name(agent)[0]).absolute()
 
 
-def _log_options(level: LogLevel | None, *, prints: bool) -> tuple[str, ...]:
-    """Return how an agent of ours logs: so that a chat can tell it from what is printed, or for a pipe as text."""
-    format_ = "text" if prints else "json"
-    return ("--log-level", level or "warning", "--log-format", format_, "--watch-loop", "1")
+def _log_options(level: LogLevel | None) -> tuple[str, ...]:
+    """Return how an agent of ours logs: so that a chat can tell it from what is printed."""
+    return ("--log-level", level or "warning", "--log-format", "json", "--watch-loop", "1")
 
 
 def default_agent() -> tuple[str, str]:

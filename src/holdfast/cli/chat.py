@@ -178,7 +178,6 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
             cast("str | None", options["wire_file"]),
             bool(options["reload"]),
         ),
-        prints=bool(options["prints"]),
         bare=bool(options["bare"]),
         token_file=cast("str | None", options["token_file"]),
         ca=cast("str | None", options["ca"]),

@@ -76,10 +76,10 @@ def _why(path: Path, failure: Exception) -> str:
         return f"{failure.filename}:{failure.lineno}: {failure.msg}"
     from traceback import extract_tb  # noqa: PLC0415  (most files can be loaded)
 
-    from holdfast.diagnostics.tracebacks import LEFT_OUT, author_frames, format_failure  # noqa: PLC0415
+    from holdfast.diagnostics.tracebacks import author_frames, format_for_author  # noqa: PLC0415
 
     if isinstance(failure, ImportError | HoldfastError):
         frames = author_frames(extract_tb(failure.__traceback__))
         where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(path)
         return f"{where}: {failure}"
-    return f"{path} cannot be loaded\n{format_failure(failure).partition(LEFT_OUT)[0]}"
+    return f"{path} cannot be loaded\n{format_for_author(failure)}"

@@ -81,7 +81,7 @@ def _show(entry: LogEntry, *, as_json: bool) -> None:
 
 
 def _list(entries: list[LogEntry], path: Path, *, as_json: bool) -> None:
-    from holdfast.diagnostics.tracebacks import LEFT_OUT  # noqa: PLC0415
+    from holdfast.diagnostics.tracebacks import author_part  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
     if as_json:
@@ -91,7 +91,7 @@ def _list(entries: list[LogEntry], path: Path, *, as_json: bool) -> None:
         click.echo(f"Nothing is logged in {path}.")
     for entry in entries:
         name = entry.reference or "-"
-        what = safe_line(entry.traceback.partition(LEFT_OUT)[0].rpartition("\n")[2] or entry.message)
+        what = safe_line(author_part(entry.traceback).rpartition("\n")[2] or entry.message)
         click.echo(f"{safe_line(entry.time)}  {safe_line(entry.level):7}  {safe_line(entry.agent)}  {name:20}  {what}")
 
 

@@ -50,7 +50,7 @@ def start_logging(
         stream = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
     except OSError as e:
         raise UsageError(f"cannot log to {file}: {e.strerror}") from None
-    stream.setFormatter(_JsonLines(agent) if format == "json" else TextLines())
+    stream.setFormatter(_JsonLines(agent) if format == "json" else TextLines(whole=level == "debug"))
     stream.setLevel(level.upper())
     root = logging.getLogger()
     root.setLevel(min(logging.WARNING, stream.level))
@@ -112,14 +112,18 @@ def _log_warnings(agent: str) -> None:
 
 
 class TextLines(logging.Formatter):
-    """Formats records as lines of text, with tracebacks in which the author's frames come first.
+    """Formats records as lines of text, with tracebacks that end in what was raised.
 
-    What is logged may quote an agent or a client: keys are masked, control characters escaped, and further lines of a
-    message indented, so that none of them looks like a record of its own.
+    The frames of Holdfast are only in the log file, and in tracebacks that are to be `whole`. What is logged may quote
+    an agent or a client: keys are masked, control characters escaped, and further lines of a message indented, so that
+    none of them looks like a record of its own.
     """
 
-    def __init__(self, format: str = "%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s") -> None:
+    def __init__(
+        self, format: str = "%(asctime)s %(levelname)s %(name)s:%(trace)s %(message)s", *, whole: bool = False
+    ) -> None:
         super().__init__(format)
+        self._whole = whole
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as text that a log may hold."""
@@ -135,9 +139,11 @@ class TextLines(logging.Formatter):
         self,
         ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None],
     ) -> str:
-        from holdfast.diagnostics.tracebacks import format_failure  # noqa: PLC0415  (most log none)
+        from holdfast.diagnostics.tracebacks import format_failure, format_for_author  # noqa: PLC0415  (most log none)
 
-        return "" if ei[1] is None else format_failure(ei[1])
+        if ei[1] is None:
+            return ""
+        return format_failure(ei[1]) if self._whole else format_for_author(ei[1])
 
 
 class _JsonLines(logging.Formatter):

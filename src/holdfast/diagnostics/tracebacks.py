@@ -44,6 +44,16 @@ def format_failure(failure: BaseException) -> str:
     return f"{text}{LEFT_OUT}{below}".rstrip("\n")
 
 
+def format_for_author(failure: BaseException) -> str:
+    """Return a traceback as text, without the frames of Holdfast: its last line says what was raised."""
+    return author_part(format_failure(failure))
+
+
+def author_part(text: str) -> str:
+    """Return what of a traceback that `format_failure` returned is the author's."""
+    return text.partition(LEFT_OUT)[0]
+
+
 def author_frames(stack: StackSummary) -> list[FrameSummary]:
     """Return the frames of a stack that are of the author's own code, the outermost first."""
     return [frame for frame in stack if _whose(frame.filename) == "author"]

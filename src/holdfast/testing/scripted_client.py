@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from traceback import extract_tb, format_exception_only
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from holdfast.client import connect
-from holdfast.errors import RemoteError
+from holdfast.diagnostics.tracebacks import author_frames
+from holdfast.errors import RemoteError, UsageError
 from holdfast.model import ElicitationAnswer, History
 from holdfast.testing.transcripts import draw_ask, draw_entry, without_chance
 from holdfast.testing.turn_result import TurnResult
@@ -315,7 +317,8 @@ class RunningTurn:
             except RemoteError as e:
                 self._client.ended("error")
                 self._client.check_script()
-                raise e from self._cause_of(e)
+                cause = self._cause_of(e)
+                raise e if cause is None else _failed_by(cause, e) from cause
         assert not forgotten, "; ".join(forgotten)
         self._client.check_script()
         self._client.ended(turn.stop_reason)
@@ -361,6 +364,16 @@ class _Script:
     def left(self) -> list[str]:
         """Return what was not asked for."""
         return [f"{self._kind} {answer!r}" for answer in (*sorted(self._unused), *self._queue)]
+
+
+def _failed_by(cause: BaseException, error: RemoteError) -> RemoteError:
+    """Return an error whose message says what the agent's code raised, and where: clients get a reference instead."""
+    if error.message == str(cause):
+        return error
+    frames = author_frames(extract_tb(cause.__traceback__))
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    what = str(cause) if isinstance(cause, UsageError) else "".join(format_exception_only(cause)).strip()
+    return RemoteError(error.code, f"The agent failed{where}: {what}", error.data)
 
 
 class _Failures(logging.Handler):
