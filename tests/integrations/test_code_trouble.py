@@ -212,7 +212,9 @@ async def test_a_fork_from_a_message_knows_what_its_user_sees_and_no_more(versio
             it.server.script.append(Say("Here."))
             assert await it.client.prompt(fork, "on") == "end_turn"
             check(it.server.told())
-            assert [said for _, said in spoken(it.server.told())] == [*known, "on"]
+            *said, note, prompt = [said for _, said in spoken(it.server.told())]
+            assert [*said, prompt] == [*known, "on"]
+            assert "The files are as they are now, not as they were then." in note
 
 
 @VERSIONS

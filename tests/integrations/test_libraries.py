@@ -144,6 +144,26 @@ async def test_a_fork_knows_nothing_of_what_it_left_out(library: str) -> None:
         assert told(server) == [("user", "a"), ("assistant", "One."), ("user", "c")]
 
 
+async def test_a_model_is_told_that_a_fork_begins_in_the_past_once_and_again_after_a_restart(library: str) -> None:
+    script = [Say("One."), Say("Two."), Say("Three."), Say("Four.")]
+    async with library_host(library, script) as (server, host):
+        client = await host.client(2)
+        session = await client.new()
+        await client.prompt(session, "a")
+        answer = client.updates("agent_message_chunk")[0]["messageId"]
+        await client.prompt(session, "b")
+        params: Any = {"sessionId": session, "cwd": CWD, "mcpServers": [], "_meta": {"holdfast/upTo": answer}}
+        fork = (await client.ask("session/fork", params))["sessionId"]
+        await client.prompt(fork, "c")
+        (first, second, (who, note), last) = told(server)
+        assert [first, second, last] == [("user", "a"), ("assistant", "One."), ("user", "c")]
+        assert who == "user" and "The files are as they are now, not as they were then." in note
+        await client.ask("session/close", {"sessionId": fork})
+        await client.load(fork)
+        await client.prompt(fork, "d")
+        assert told(server) == [first, second, (who, note), last, ("assistant", "Three."), ("user", "d")]
+
+
 async def test_a_tool_shows_more_while_it_runs(library: str) -> None:
     async def look(turn: Any, call: Any) -> str:
         await call.diff("hello.txt", None, "hello\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.sessions import (
@@ -20,6 +20,7 @@ from tests.support.sessions import (
 )
 
 from holdfast.errors import InvalidParams
+from holdfast.model.kinds import FORKED_EARLIER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +81,14 @@ async def test_what_happens_later_on_one_side_is_not_on_the_other(place: Path) -
         assert ours.history() == await history(engine, session)
 
 
+def split(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the entries of a fork: what it has of its source, and what Holdfast says of it."""
+    notes = [entry for entry in entries if entry["sessionUpdate"] == FORKED_EARLIER]
+    assert all("files are as they are now" in note["text"] for note in notes)
+    return [entry for entry in entries if entry not in notes], notes
+
+
+@pytest.mark.requirement("B15", "P11")
 async def test_a_fork_from_a_message_or_a_tool_call_ends_with_it(place: Path) -> None:
     async with engine_at(place) as engine:
         session = await engine.create(CWD)
@@ -89,7 +98,9 @@ async def test_a_fork_from_a_message_or_a_tool_call_ends_with_it(place: Path) ->
         keys = [it.get("messageId") or it["toolCallId"] for it in whole]
         for at, key in enumerate(keys):
             fork = await engine.fork(session.id, CWD, up_to=key)
-            assert await history(engine, fork) == whole[: at + 1]
+            past, notes = split(await history(engine, fork))
+            assert past == whole[: at + 1]
+            assert len(notes) == (at + 1 < len(whole)), "the user is told that the files are newer"
             said = [it for it in whole[: at + 1] if it["sessionUpdate"] != "tool_call_update"]
             assert await listed_messages(engine, fork) == len(said)
             await run(engine, fork, "say on")
@@ -123,8 +134,10 @@ async def test_a_message_whose_pieces_carry_metadata_is_forked_whole() -> None:
         ]
         await run(engine, session, *(f"emit {it!r}" for it in chunks), "say after")
         fork = await engine.fork(session.id, CWD, up_to="m")
-        assert await history(engine, fork) == (await history(engine, session))[:-1]
-        assert texts(await history(engine, fork)) == texts(await history(engine, session))[:-1]
+        past, notes = split(await history(engine, fork))
+        assert past == (await history(engine, session))[:-1]
+        assert len(notes) == 1
+        assert texts(past) == texts(await history(engine, session))[:-1]
 
 
 async def test_a_running_turn_gives_what_is_finished(place: Path) -> None:
@@ -147,11 +160,13 @@ async def test_a_running_turn_gives_what_is_finished(place: Path) -> None:
         whole = await history(engine, session)
         expected = {growing: 5, running: 6, at_call: 6, at_message: 6, earlier: 2}
         for fork, length in expected.items():
-            assert await history(engine, fork) == whole[:length]
+            past, notes = split(await history(engine, fork))
+            assert past == whole[:length]
+            assert len(notes) == (fork in (at_call, at_message, earlier))
         assert texts(await history(engine, running)) == ["one", "two", "three"]
     async with engine_at(place) as engine:
         for fork, length in expected.items():
-            assert await history(engine, await engine.restore(fork.id, CWD)) == whole[:length]
+            assert split(await history(engine, await engine.restore(fork.id, CWD)))[0] == whole[:length]
             said = [it for it in whole[:length] if "messageId" in it]
             assert await listed_messages(engine, fork) == len(said)
 

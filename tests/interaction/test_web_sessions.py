@@ -227,8 +227,9 @@ async def test_editing_what_was_said_goes_on_in_a_fork_and_leaves_the_session_as
     session = await pages.add_session(conversation(3), cwd="/")
     made = (await pages.post(f"/sessions/{session}/resend", {"entry": "u1", **prompt("something else")})).json()
     async with pages.feed(f"{made['href']}/live?lines=2") as tab:
-        await tab.until("entries", lines=4)
+        await tab.until("entries", lines=5)
         assert "something else" in tab.shown()
+        assert "The files are as they are now, not as they were then." in tab.shown()
     fork = (await pages.get(made["href"])).text
     assert "answer 0" in fork and "prompt 1" not in fork
     assert "prompt 2" in (await pages.get(f"/sessions/{session}")).text

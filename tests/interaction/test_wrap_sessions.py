@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.acp import Refused
+from tests.support.commands import sessions
 from tests.support.wrapping import wrapping
 
 from holdfast.cli.commands import main_for_people
@@ -209,6 +210,50 @@ async def test_a_fork_inside_a_history_does_not_know_what_came_later(tmp_path: P
         await client.prompt(fork, "recall")
         assert client.said().endswith("heron")
         assert "egret" not in client.said()
+        assert "The files are as they are now, not as they were then." in said_of_files(client)
+
+
+def said_of_files(client: Client) -> str:
+    """Return what a client was told in the place of the agent, or besides it."""
+    return json.dumps([*client.updates("_holdfast/lost_context"), *client.updates("agent_message_chunk")])
+
+
+@pytest.mark.requirement("G9", "B15")
+@pytest.mark.parametrize("at", ["message in the last turn", "message before", None])
+async def test_a_fork_by_the_command_line_has_a_session_of_the_agents_own(
+    tmp_path: Path, version: int, at: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "sessions.db"))
+    cwd = str(tmp_path)
+    async with wrapping(tmp_path, *habits(version)) as wrapped:
+        client = await wrapped.client(version)
+        session = await client.new(cwd)
+        await client.prompt(session, "remember heron")
+        first = client.updates("agent_message_chunk")[-1]["messageId"]
+        await client.prompt(session, "remember egret")
+        last = client.updates("agent_message_chunk")[-1]["messageId"]
+    cut = {"message before": first, "message in the last turn": last}.get(at or "")
+    made = await asyncio.to_thread(sessions, "fork", session, *(("--at", cut) if cut else ()), "--json")
+    fork = made.json["session"]["sessionId"]
+    async with wrapping(tmp_path, *habits(version)) as wrapped:
+        client = await wrapped.client(version)
+        await client.load(fork, cwd)
+        client.forget()
+        await client.prompt(fork, "recall")
+        assert ("egret" in client.said()) == (at != "message before")
+        assert ("The files are as they are now" in said_of_files(client)) == (at == "message before")
+        await client.prompt(fork, "remember tern")
+    async with wrapping(tmp_path, *habits(version)) as wrapped:
+        client = await wrapped.client(version)
+        await client.load(session, cwd)
+        assert "tern" not in client.said("user_message"), "the agent's session of the other is its own"
+        client.forget()
+        await client.prompt(session, "recall")
+        assert "tern" not in client.said()
+        await client.load(fork, cwd)
+        client.forget()
+        await client.prompt(fork, "recall")
+        assert client.said().count("tern") == 1
 
 
 @pytest.mark.requirement("G6")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast.chat.screen import ListQuestion
 from holdfast.chat.session_opening import begin_session, fork_session, restore_session
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.sessions import FILES_ARE_NEW
 from holdfast.view.blocks import Note
 from holdfast.view.safe_text import safe_line
 
@@ -123,5 +124,7 @@ async def _set_alike(session: ClientSession, other: ClientSession) -> None:
 def revised_note(said: str) -> Note:
     """Return what is shown where the conversation goes on from an earlier point."""
     return Note(
-        f"You go on from before this message, in a copy; /undo goes back. It was: {safe_line(said)[:SHOWN]}", tone="end"
+        f"You go on from before this message, in a copy; /undo goes back. {FILES_ARE_NEW} "
+        f"It was: {safe_line(said)[:SHOWN]}",
+        tone="end",
     )

@@ -19,7 +19,7 @@ from holdfast.engine.own_sessions import OwnSessions, merged, split_cursor
 from holdfast.engine.registry import Registry, check_cwd
 from holdfast.engine.session import LiveSession
 from holdfast.errors import NeighbourLost, SessionBusy, SessionElsewhere, SessionNotFound
-from holdfast.format import event_in, lines_of
+from holdfast.format import event_in, fork_marks, lines_of
 from holdfast.model import (
     FINAL_STATUSES,
     UNBOUND,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from holdfast.engine.ports import AgentPort, ConnectedClient, OpenSession, SessionClient
     from holdfast.engine.relay.messages import OperationName
     from holdfast.engine.relay.owner import RelayService
+    from holdfast.format import Line
     from holdfast.model import ArchiveFilter, Entry, Page, Update
     from holdfast.store import Forked, Store
 
@@ -267,17 +268,20 @@ class Engine:
                 ended.apply(event)
             background, state.background = state.background, ()
             lines = [*lines_of(entries), *lines_of(ended)]
+            running = len(opened.history) if opened is not None and up_to is not None else 0
             made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines)
         if up_to is not None and background:
-            made = msgspec.structs.replace(made, lines=await self._end_background(made, background))
+            made = await self._end_background(made, background)
+        if not made.is_earlier:
+            made = await self._append(made, fork_marks(len(entries), running))
         if made.cut_turn and not state.cut_turn:
             state.cut_turn = True
             await self.store.save(made.claim, Changes(state=state))
         forked_record = Record(info, state, made.lines, made.claim.epoch, 0)
         return ClaimedSession(made.claim, forked_record, Position(made.claim.epoch, 0, 0))
 
-    async def _end_background(self, made: Forked, background: tuple[Update, ...]) -> int:
-        """End in a fork what it has of work that goes on beside the turns (C13); return how many lines it has then.
+    async def _end_background(self, made: Forked, background: tuple[Update, ...]) -> Forked:
+        """End in a fork what it has of work that goes on beside the turns (C13).
 
         Where the fork was cut nobody knows before: what began behind the cut is not in it, and must not appear there.
         """
@@ -294,10 +298,15 @@ class Engine:
         ended = History(complete=False)
         for event in background_ends(SessionState(background=there), begun):
             ended.apply(event)
-        if lines := lines_of(ended):
-            await self.store.begin(made.claim, [], Changes(), activity=False)
-            await self.store.seal(made.claim, lines, Changes(), messages=0, activity=False)
-        return made.lines + len(lines)
+        return await self._append(made, lines_of(ended))
+
+    async def _append(self, made: Forked, lines: Sequence[Line]) -> Forked:
+        """Add lines to a fork that nobody has opened yet."""
+        if not lines:
+            return made
+        await self.store.begin(made.claim, [], Changes(), activity=False)
+        await self.store.seal(made.claim, lines, Changes(), messages=0, activity=False)
+        return msgspec.structs.replace(made, lines=made.lines + len(lines))
 
     # Changing
 

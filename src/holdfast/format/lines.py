@@ -20,6 +20,7 @@ from holdfast.format.searchable import searchable_text
 from holdfast.model.events import event_from, is_object
 from holdfast.model.history import History
 from holdfast.model.kinds import DAMAGED
+from holdfast.model.sessions import forked_earlier
 from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 
 if TYPE_CHECKING:
@@ -135,6 +136,11 @@ def _entry_lines(bodies: Sequence[bytes]) -> list[Line]:
 def searchable(lines: Iterable[bytes]) -> str:
     """Return what a search should find in the stored lines of an entry; see `searchable_text`."""
     return next((searchable_text(entry) for entry in fold(lines)), "")
+
+
+def fork_marks(end: int, source: int) -> list[Line]:
+    """Return what stands at the end of a fork that ends before its source does, which has so many lines (B15)."""
+    return [Line(stored(forked_earlier()), "")] if end < source else []
 
 
 def is_plain(update: Update) -> bool:

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, c
 
 import msgspec
 
+from holdfast.model import Entry
+from holdfast.model.kinds import FORKED_EARLIER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from holdfast.agent import Turn
-    from holdfast.model import Entry
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -172,9 +174,19 @@ def _turns(history: Iterable[Entry]) -> list[PastTurn]:
     for entry in history:
         if entry.entity == "user_message":
             turns.append(PastTurn(entry, []))
+        elif entry.members.get("sessionUpdate") == FORKED_EARLIER:
+            turns.append(PastTurn(_as_told(entry), []))
         elif turns:
             turns[-1].entries.append(entry)
     return turns
+
+
+def _as_told(note: Entry) -> Entry:
+    """Return a note of ours as the message that tells the model of it: models take no others between turns."""
+    text = f"[{note.members.get('text')} Look at them before you rely on what was said of them.]"
+    told = Entry("user_message", str(note.members.get("messageId")), whole=True)
+    told.append_text(text)
+    return told
 
 
 def _call(entry: Entry) -> PastCall:

@@ -108,5 +108,8 @@ DAMAGED = "_holdfast/damaged"
 HAND_OVER = "_holdfast/hand_over"
 """The kind of the entry where the user gave the session to another agent (F2): members `from`, `to`."""
 
+FORKED_EARLIER = "_holdfast/forked_earlier"
+"""The kind of the entry where a fork begins whose source goes on (B15): members `messageId`, `text`."""
+
 LOST_CONTEXT = "_holdfast/lost_context"
 """The kind of the entry where a wrapped agent had forgotten what was before (G6): members `messageId`, `text`."""

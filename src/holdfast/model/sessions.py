@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import PureWindowsPath
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import msgspec
 
 from holdfast.errors import InvalidParams
+from holdfast.model.ids import new_id
+from holdfast.model.kinds import FORKED_EARLIER
 from holdfast.model.options import OptionValue
+
+if TYPE_CHECKING:
+    from holdfast.model.events import Update
 
 ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 
@@ -70,6 +75,8 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     title_by: Literal["", "prompt", "agent", "user"] = ""
     """Who gave the title: one that was made from a prompt never replaces another (B17)."""
     forked_from: str | None = None
+    is_unopened_fork: bool = False
+    """True for a fork until a wrapped agent has opened it: until then `memory` names its source's session there."""
     interrupted: bool = False
     """Whether the last turn was broken off by the death of its process."""
     background: tuple[dict[str, Any], ...] = ()
@@ -105,9 +112,19 @@ def forked(
     if fork.agent != info.agent:
         copied = SessionState(title_by=copied.title_by)
     copied.forked_from = info.id
+    copied.is_unopened_fork = True
     copied.cut_turn = False
     copied.tokens = None
     return fork, copied
+
+
+FILES_ARE_NEW = "The files are as they are now, not as they were then."
+
+
+def forked_earlier() -> Update:
+    """Return the entry that ends what a fork has of its source, if the source goes on from there."""
+    text = f"The conversation goes on from an earlier point here. {FILES_ARE_NEW}"
+    return {"sessionUpdate": FORKED_EARLIER, "messageId": new_id("msg"), "text": text}
 
 
 _UNPAIRED = "[\ud800-\udfff]"

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.model import History, event_from
-from holdfast.model.kinds import TURN_END
+from holdfast.model.kinds import FORKED_EARLIER, TURN_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,6 +53,11 @@ class Turn(NamedTuple):
             entry.members.get("sessionUpdate") == TURN_END and entry.members.get("reason") == "cancelled"
             for entry in self.entries
         )
+
+    @property
+    def is_forked_earlier(self) -> bool:
+        """Whether a fork begins behind it whose source goes on."""
+        return any(entry.members.get("sessionUpdate") == FORKED_EARLIER for entry in self.entries)
 
     @property
     def has_output(self) -> bool:

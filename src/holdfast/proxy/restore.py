@@ -203,7 +203,7 @@ async def _forked(
     """
     record, parent_id = session.record, session.record.forked_from
     parent = process.sessions.get(parent_id or "")
-    is_at_end = bool(turns) and record.knows == turns[-1].id
+    is_at_end = bool(turns) and record.knows == turns[-1].id and not turns[-1].is_forked_earlier
     if parent_id is None or not is_at_end or not process.can("fork") or (parent is not None and parent.busy):
         return None
     if parent is not None:
@@ -275,7 +275,9 @@ async def _begin_anew(
         remote.take_besides(_about_now(remote.end_replay()))
     await _take_over(session, remote, answer, ())
     await _keep(session)
-    return Restored(remote, Lost(reason, turns, everything=True) if turns else None)
+    if not turns:
+        return Restored(remote)
+    return Restored(remote, Lost(reason, turns, everything=True, in_the_past=turns[-1].is_forked_earlier))
 
 
 async def _take_over(session: ProxySession, remote: RemoteSession, answer: Update, told: Sequence[Event]) -> None:

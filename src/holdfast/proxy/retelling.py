@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.model import Terminal, is_object
-from holdfast.model.kinds import DAMAGED, HAND_OVER, TURN_END
+from holdfast.model.kinds import DAMAGED, FORKED_EARLIER, HAND_OVER, TURN_END
 from holdfast.view.entries import failure_of, view_entry
 from holdfast.view.safe_text import terminal_text
 
@@ -40,7 +40,7 @@ _MARKING = 32  # the line in front of a part
 _SPEAKERS = {"user": "User", "agent": "Agent", "session": "Another session", "plan": "The agent's plan", "note": "Note"}
 _MESSAGES = frozenset({"user_message", "agent_message", "session_message", "compaction_update"})
 _TOLD = frozenset({"tool_call_update", "plan_update", "subagent_update"})
-_TOLD_KINDS = frozenset({TURN_END, HAND_OVER, DAMAGED})
+_TOLD_KINDS = frozenset({TURN_END, HAND_OVER, FORKED_EARLIER, DAMAGED})
 _DONE = {"edit": "edited", "delete": "deleted", "move": "moved", "read": "read"}
 
 

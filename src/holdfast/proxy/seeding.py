@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.model import is_object, new_id
+from holdfast.model.sessions import FILES_ARE_NEW
 from holdfast.proxy.retelling import retell
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ WHY = {
 NOW = "What was said before goes to it along with this prompt."
 LATER = "A command goes to it alone; what was said before goes along with your next prompt."
 ANEW = "The agent no longer has this conversation, and begins anew: it does not know what was said before."
-FILES_ARE_NEW = "The files are as they are now, not as they were then."
 
 NAMES_FILES = frozenset({"Copilot"})
 """Agents, by the name they give in `initialize`, that are told as text although they say that they take resources.

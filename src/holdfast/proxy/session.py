@@ -91,9 +91,13 @@ class ProxySession:
 
     async def open(self, client: SessionClient | None, origin: Origin) -> None:
         """Open the agent's session of a new one; one that is restored or forked waits for a client that needs it."""
-        if origin == "forked":
-            self.record = AgentRecord(forked_from=self.record.session, knows=self.record.knows)
+        if self.live.state.is_unopened_fork:  # also one that the command line or the page has made
+            self.record = AgentRecord(
+                forked_from=self.record.session or self.record.forked_from, knows=self.record.knows
+            )
             self.options, self.values = (), {}
+            self.live.state.is_unopened_fork = False
+            self.keep_record()
         if origin == "new":
             await self._connect(client)
         elif client is not None and origin == "forked":

@@ -100,6 +100,8 @@ class Forked(msgspec.Struct, frozen=True):
     """How many lines its history has."""
     cut_turn: bool
     """Whether it ends inside a turn; the private entries of that turn are not in it."""
+    is_earlier: bool = False
+    """True if its source goes on from there; a `FORKED_EARLIER` ends it."""
 
 
 class PrivateEntry(msgspec.Struct, frozen=True):
@@ -303,7 +305,8 @@ class Store(Protocol):
         """Add a session that begins with another's history, up to and with the entry of that key or all of it.
 
         Then come `lines`, which the other session does not have yet. Private entries come along where the whole of
-        their turn does and `info` names the same agent. Where `up_to` names no message or tool call: `InvalidParams`.
+        their turn does and `info` names the same agent. Where the other goes on from there,
+        a `FORKED_EARLIER` ends it. Where `up_to` names no message or tool call: `InvalidParams`.
         """
         ...
 

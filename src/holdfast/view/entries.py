@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.model.history import Terminal
 from holdfast.model.ids import made_at
-from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
+from holdfast.model.kinds import DAMAGED, FORKED_EARLIER, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.safe_text import terminal_text
 from holdfast.view.terminal_colours import terminal_runs
 
@@ -137,14 +137,16 @@ def _other(members: dict[str, Any]) -> EntryView:
         return EntryView("note", "", _ENDS.get(reason, "The turn failed"), "", tuple(_remarks(error)))
     if kind in (DAMAGED, HAND_OVER):
         return EntryView("note", "", note_text(members), "", tuple(_remarks(members.get("reason"))))
-    if kind == LOST_CONTEXT:
+    if kind in (LOST_CONTEXT, FORKED_EARLIER):
         return EntryView("note", "", note_text(members), "", ())
     rest = {name: value for name, value in members.items() if name != "sessionUpdate"}
     return EntryView("other", "", kind, "", (_json(rest),) if rest else ())
 
 
 def note_text(members: Update) -> str:
-    """Return what the entry of damage (P11), of a hand-over (F2) or of a forgotten conversation (G6) says."""
+    """Return what a note of ours says: damage (P11), a hand-over (F2), a forgotten past (G6), a fork (B15)."""
+    if members.get("sessionUpdate") == FORKED_EARLIER:
+        return _string(members.get("text")) or "The conversation goes on from an earlier point here"
     if members.get("sessionUpdate") == LOST_CONTEXT:
         return _string(members.get("text")) or "The agent had forgotten what was said before"
     if members.get("sessionUpdate") == HAND_OVER:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.errors import reason_beyond
 from holdfast.model import FINAL_STATUSES, History, event_from, is_object
-from holdfast.model.kinds import DAMAGED, HAND_OVER, LOST_CONTEXT, TURN_END
+from holdfast.model.kinds import DAMAGED, FORKED_EARLIER, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
 from holdfast.view.earlier_calls import EarlierCalls, has_exited, terminals_in, unfinished
 from holdfast.view.entries import note_text, view_entry
@@ -114,7 +114,7 @@ class LiveView:
                 yield _notice(update)
         elif kind == "state_update":
             yield from self._state_changed(update)
-        elif kind in (DAMAGED, HAND_OVER):
+        elif kind in (DAMAGED, HAND_OVER, FORKED_EARLIER):
             yield from self._pause()
             yield Note(note_text(update), str(update.get("reason") or ""), "warning" if kind == DAMAGED else "end")
         elif kind == LOST_CONTEXT:

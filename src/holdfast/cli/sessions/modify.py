@@ -23,7 +23,7 @@ from holdfast.cli.store_arguments import (
 
 if TYPE_CHECKING:
     from holdfast.model import SessionInfo
-    from holdfast.store import SessionStore, Snapshot
+    from holdfast.store import Forked, SessionStore, Snapshot
 
 
 @click.command("fork")
@@ -42,6 +42,7 @@ async def fork(
     """
     from holdfast.engine import claim_session  # noqa: PLC0415
     from holdfast.export.document import session_summary  # noqa: PLC0415
+    from holdfast.model.sessions import FILES_ARE_NEW  # noqa: PLC0415
 
     agent = None if agent is None else await agent_called(store, agent)
     seen = await store.snapshot((await find_session(store, session)).id)
@@ -51,17 +52,21 @@ async def fork(
         await store.release(claim)
         seen = await store.snapshot(seen.record.info.id)
     up_to = await _key(store, seen, at) if at is not None else None
-    new = await _forked(store, seen, up_to, title, agent)
-    info = (await store.get(new)).info
+    made = await _forked(store, seen, up_to, title, agent)
+    info = (await store.get(made.claim.session)).info
     if as_json:
         output.say(output.json_text({"session": session_summary(info), "forkedFrom": seen.record.info.id}))
         return
     output.say(f"{info.id} ({output.plural(info.messages, 'message')})")
+    if made.is_earlier:
+        output.tell(f"It goes on from an earlier point. {FILES_ARE_NEW}")
     if seen.unsealed is not None:
         output.tell("A turn of the other session is running; what it says is not part of the fork.")
 
 
-async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title: str | None, agent: str | None) -> str:
+async def _forked(
+    store: SessionStore, seen: Snapshot, up_to: str | None, title: str | None, agent: str | None
+) -> Forked:
     import msgspec  # noqa: PLC0415
 
     from holdfast.model import forked, new_session_id  # noqa: PLC0415
@@ -78,7 +83,7 @@ async def _forked(store: SessionStore, seen: Snapshot, up_to: str | None, title:
     # Of the source nothing is written, so that the claim of whoever holds it now is as good as one of our own.
     made = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
     await store.release(made.claim)
-    return info.id
+    return made
 
 
 async def _key(store: SessionStore, seen: Snapshot, at: str) -> str:

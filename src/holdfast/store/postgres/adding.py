@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from holdfast.errors import SessionNotFound
-from holdfast.format import with_texts
+from holdfast.format import fork_marks, with_texts
 from holdfast.format.segments import Cut
 from holdfast.store.history_blocks import Segment, damaged
 from holdfast.store.port import PrivateEntry
@@ -72,6 +72,7 @@ class AddedFork(NamedTuple):
 
     lines: int
     cuts_private: bool
+    is_earlier: bool
 
 
 async def add_fork(database: Database, source: Any, new: NewSession, up_to: str | None) -> AddedFork:
@@ -89,9 +90,11 @@ async def add_fork(database: Database, source: Any, new: NewSession, up_to: str 
         private = [PrivateEntry(*entry) for entry in await database.fetch("read_private", source["n"])]
     kept = [entry for entry in private if entry.position <= cut.end]
     new = new._replace(info=msgspec.structs.replace(new.info, messages=messages))
-    if not await _add(database, new, with_texts(lines), kept, (source["n"], shared)):
+    marks = fork_marks(cut.end, source["lines"])
+    if not await _add(database, new, [*with_texts(lines), *marks], kept, (source["n"], shared)):
         raise SessionNotFound(source["id"])
-    return AddedFork(cut.end, any(entry.start < cut.end < entry.position for entry in private))
+    cuts_private = any(entry.start < cut.end < entry.position for entry in private)
+    return AddedFork(cut.end + len(marks), cuts_private, bool(marks))
 
 
 async def _lines_from(database: Database, source: Any, position: int) -> list[bytes]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.errors import SessionBusy, StoreError
+from holdfast.format import fork_marks
 from holdfast.format.log_records import Beginning
 from holdfast.store.history_blocks import parts
 from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry, SearchArea, Snapshot
@@ -222,13 +223,15 @@ class SqliteStore:
             n, forked = sessions.add_session(db, info, encoded, self._processes.me)
             source_end = HistoryEnd(source.lines, source.tail, source.tail_bytes)
             end, shared = histories.copy_history(db, claim.session, source_end, source.n, n, up_to)
-            end = histories.extend_history(db, n, end, lines)
+            marks = fork_marks(shared, source.lines)
+            end = histories.extend_history(db, n, end, [*lines, *marks])
             sessions.set_end(db, n, end)
             if up_to is not None:
                 db.run("set_messages", n=n, messages=histories.count_messages(db, n))
             if source.scope == scopes.scope_number(db, info.principal, info.agent):
                 sessions.copy_private(db, source.n, n, shared)
-            return Forked(forked, end.lines, bool(lines) or sessions.cuts_private(db, source.n, shared))
+            cuts_turn = bool(lines) or sessions.cuts_private(db, source.n, shared)
+            return Forked(forked, end.lines, cuts_turn, bool(marks))
 
         return await self._writer.write(claim.session, work)
 

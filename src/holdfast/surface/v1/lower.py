@@ -9,8 +9,9 @@
 - The plan becomes `plan`; version 1 has one, and knows no cancelled entries. One in Markdown becomes its only entry,
   unless the client asked for such plans.
 - Options become `config_option_update`, switches only for clients that know them, and the mode `current_mode_update`.
-- Notices and compactions are said to clients that asked for them. That a session was handed over, that a part of it
-  cannot be read, or that its agent had forgotten it, is said as a message; the last not to a client that gets a notice.
+- Notices and compactions are said to clients that asked for them. That a session was handed over, that it is a fork
+  from an earlier point, that a part of it cannot be read, or that its agent had forgotten it, is said as a message; the
+  last not to a client that gets a notice.
 - What else version 1 has no words for is left out, but kinds that nobody knows pass where the agent is another's (G3).
 """
 
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.format.lines import event_in
-from holdfast.model.kinds import DAMAGED, HAND_OVER, LOG_ONLY, LOST_CONTEXT, RULES, TURN_END
+from holdfast.model.kinds import DAMAGED, FORKED_EARLIER, HAND_OVER, LOG_ONLY, LOST_CONTEXT, RULES, TURN_END
 from holdfast.model.tool_calls import TOOL_KINDS, V1_FINAL_STATUSES
 from holdfast.surface.v1.options import current_mode, lower_commands, lower_options
 from holdfast.surface.v1.replay import cut, runs
@@ -246,7 +247,7 @@ class Lowering:
             yield {**update, "availableCommands": lower_commands(update)}
         elif kind == DAMAGED:
             yield self._unreadable_note(update.get("lines"))
-        elif kind in (HAND_OVER, LOST_CONTEXT):
+        elif kind in (HAND_OVER, LOST_CONTEXT, FORKED_EARLIER):
             yield from self._boundary(update)
         elif self._client.wants(kind) or (self._passes_unknown and kind not in RULES):
             yield update
@@ -267,11 +268,12 @@ class Lowering:
             yield {"sessionUpdate": f"{kind}_chunk", "messageId": key, "content": block}
 
     def _boundary(self, update: Update) -> Iterator[Update]:
-        """Say as a message what the agent no longer knows, or never knew (F2, G6)."""
-        if update["sessionUpdate"] == LOST_CONTEXT:
-            if self._client.wants("notice"):
-                return
-            key, text = str(update.get("messageId", "lost-context")), str(update.get("text", ""))
+        """Say as a message what the agent no longer knows, or never knew (F2, G6), or that a fork begins (B15)."""
+        kind = update["sessionUpdate"]
+        if kind == LOST_CONTEXT and self._client.wants("notice"):
+            return
+        if kind != HAND_OVER:
+            key, text = str(update.get("messageId", kind)), str(update.get("text", ""))
         else:
             before, after = update.get("from"), update.get("to")
             key, text = f"hand-over-{before}-{after}", f"{after} goes on here; before it was {before}."

@@ -296,7 +296,8 @@ export class Composer {
     this.editing = entry;
     this.field.value = frame.dataset.source ?? frame.querySelector("pre")?.textContent ?? ""; // a very long one is shown as it is
     this.form.classList.add("editing");
-    const note = make("p", { id: "editing", class: "about" }, "You change what you said: the session goes on in a fork. ");
+    const note = make("p", { id: "editing", class: "about" }, 
+      "You change what you said: the session goes on in a fork. The files are as they are now, not as they were then. ");
     const cancel = make("button", { type: "button", class: "quiet" }, "Cancel");
     cancel.addEventListener("click", () => this.leaveEditing());
     note.append(cancel);
