@@ -44,7 +44,7 @@ class Forgetful:
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
         """Answer from what was told."""
         self._told[session_id] += "\n".join(getattr(block, "text", "") for block in prompt)
-        text = prompt[-1].text
+        text = prompt[0].text  # the user's words stand first
         if "Count" in text:
             for number in range(1, 1000):
                 await self._say(session_id, f"{number} ")
