@@ -172,7 +172,8 @@ class WrappedAgent:
         if V2:
             session: Message = {**able, "prompt": {"embeddedContext": {}}, "mcp": {"stdio": {}}}
             about = {"name": OWN_NAME, "version": "2"}
-            self.answer(id_, {"protocolVersion": 2, "info": about, "capabilities": {"session": session}})
+            told: Message = {"protocolVersion": 2, "info": about, "capabilities": {"session": session}}
+            self.answer(id_, {**told, **self.extensions()})
             return
         capabilities: Message = {
             "loadSession": "no load" not in HABITS,
@@ -184,8 +185,22 @@ class WrappedAgent:
         ways = [{"id": "key", "name": "A key", "type": "terminal", "args": ["login"]}]
         self.answer(
             id_,
-            {"protocolVersion": version, "agentInfo": about, "agentCapabilities": capabilities, "authMethods": ways},
+            {
+                "protocolVersion": version,
+                "agentInfo": about,
+                "agentCapabilities": capabilities,
+                "authMethods": ways,
+                **self.extensions(),
+            },
         )
+
+    def extensions(self) -> Message:
+        """Return what adapters for JetBrains AIR say in `_meta` of their answer."""
+        if "speaks to AIR" not in HABITS:
+            return {}
+        named = ["sessionIndex", "sessionArchive", "sessionRename", "diffPatch", "nativeSubagentSessions"]
+        air = {"version": 1, "capabilities": named, "goal": {"version": 1, "controlMethod": "_session/goal"}}
+        return {"_meta": {"steering": {"supported": True}, "jetbrains": {"air": air}, "own": 1}}
 
     def authenticate(self, id_: object, params: Message) -> None:
         if params["methodId"] != "key":
@@ -509,8 +524,42 @@ class WrappedAgent:
                 pass
         return {"stopReason": "end_turn"}
 
+    def _session_steering(self, id_: object, params: Message) -> None:
+        """Take what comes while no turn runs, as adapters do: they leave it, or begin a turn that they do not end."""
+        if params.get("_meta", {}).get("steering", {}).get("idleBehavior") == "promptRequired":
+            self.answer(id_, {"outcome": "promptRequired", "reason": "noRunningTurn"})
+            return
+        self.answer(id_, {"outcome": "startedNewTurn"})
+        self.say("A turn of my own.")
+
+    def steered(self, message: Message) -> bool:
+        """Take what comes into the running turn; return whether that ends it."""
+        text = message["params"]["prompt"][0]["text"]
+        if text == "too late":  # as if the turn had ended just now
+            self._session_steering(message["id"], message["params"])
+            return True
+        if text == "fail":
+            self.answer(message["id"], {"outcome": "failed"})
+            return False
+        self.at.messages.append({"role": "agent", "text": self.answering, "id": f"a-{uuid.uuid4()}"})
+        self.at.messages.append({"role": "user", "text": text, "id": f"user-{uuid.uuid4()}"})
+        self.answering = ""
+        if "answers late" not in HABITS:
+            self.answer(message["id"], {"outcome": "injected"})
+        if V2 or "echoes" in HABITS:  # as Codex does in version 2
+            self.chunk("user_message_chunk", text, self.new_key())
+        self.say(f"Aye: {text}. ")
+        if "answers late" in HABITS:
+            self.answer(message["id"], {"outcome": "injected"})
+        return text == "enough"
+
     def wait(self) -> Message | None:
         while (message := self.read()) is not None:
+            if message.get("method") == "_session/steering" and "ignores steering" in HABITS:
+                self.say("Not now. ")
+                continue
+            if message.get("method") == "_session/steering" and self.steered(message):
+                return {"stopReason": "end_turn"}
             if message.get("method") == "session/cancel" and "ignores cancel" not in HABITS:
                 break
         else:

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger(__name__)
 
+_SAID_ONCE = ("session/prompt", "_session/steering")
+"""What the server must know again when it is sent again: it says something to the agent."""
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 """Between two attempts to connect, in seconds: twice as long each time."""
 
@@ -226,7 +229,7 @@ class Bridge:
         if method == "initialize":
             line = request(id_, method, {**params, "_meta": {**meta_of(params), "holdfast/positions": True}})
             self._initialize, self._initialize_id = PendingRequest(line, method, params), id_
-        elif method == "session/prompt":
+        elif method in _SAID_ONCE:
             self._next_own += 1
             named = {**meta_of(params), "holdfast/request": f"{self._name}-{self._next_own}"}
             line = request(id_, method, {**params, "_meta": named})
@@ -377,7 +380,7 @@ class Bridge:
             if session_id not in opening:
                 await self._resume(server, session_id, session)
         for id_, pending in list(self._pending.items()):
-            if pending.sent and restarted and pending.method in ("session/prompt", "session/fork"):
+            if pending.sent and restarted and pending.method in (*_SAID_ONCE, "session/fork"):
                 self._answer_for_the_server(id_, BROKEN)
             else:
                 pending.sent = False

@@ -149,6 +149,23 @@ class Journal:
         finally:
             self._waiters -= 1
 
+    async def durable(self) -> None:
+        """Make all that was said so far durable (P2); raise the `RequestError` that prevents it."""
+        await self.shown()
+        opened = self.open
+        if opened is not None:
+            try:
+                if not opened.sealing:
+                    await opened.durable()
+            except StoreError:
+                if not opened.sealing:
+                    raise
+            if opened.sealing:
+                async with self._one_at_a_time():
+                    pass  # what is sealed is durable
+        if self.failure is not None:
+            raise self.failure
+
     async def begin(
         self, first: Sequence[Event], changes: Changes, failed: Callable[[], None], *, whole: bool, durable: bool
     ) -> OpenLog:

@@ -14,7 +14,7 @@ data reach the client as they are. Of any other exception the client sees a refe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import asyncio
@@ -171,6 +171,23 @@ class AgentSession(Protocol):
     async def close(self) -> None:
         """Clean up: the session leaves memory. From now on nothing may be said in it."""
         ...
+
+
+@runtime_checkable
+class SteeredSession(Protocol):
+    """An `AgentSession` whose running turn takes further words of the user."""
+
+    async def steer(self, turn: LiveTurn, content: Sequence[Update], meta: Update | None, message_id: str) -> Update:
+        """Give words of the user to the agent while it works on a turn; return what became of them.
+
+        If the agent takes them, emit them as the user's message `message_id` at that place, and make that durable.
+        Otherwise return `NOT_STEERED`, with nothing said.
+        """
+        ...
+
+
+NOT_STEERED: dict[str, Any] = {"outcome": "promptRequired", "reason": "noRunningTurn"}
+"""What becomes of words that no running turn has taken."""
 
 
 class ConnectedClient(Protocol):
@@ -362,6 +379,10 @@ class OpenSession(Protocol):
         acknowledged: bool = True,
     ) -> OpenTurn:
         """Put a prompt in line (C6); `acknowledged` says whether its client is told of it before the turn ends."""
+        ...
+
+    async def steer(self, content: Sequence[Update], meta: Update | None, message_id: str) -> Update:
+        """Give words of the user to the running turn; return what became of them. See `SteeredSession.steer`."""
         ...
 
     def cancel(self, client: SessionClient | None = None) -> None:

@@ -15,7 +15,7 @@ from holdfast.engine.asks import Asks
 from holdfast.engine.attachment import Attachment, alike_runs
 from holdfast.engine.background import Background
 from holdfast.engine.journal import Journal, keep_latest
-from holdfast.engine.ports import LOST
+from holdfast.engine.ports import LOST, NOT_STEERED, SteeredSession
 from holdfast.engine.session_settings import SessionSettings
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
 from holdfast.errors import (
@@ -394,6 +394,17 @@ class LiveSession(SessionSettings):
         if self.runner is None:
             self._start_next()
         return turn
+
+    async def steer(self, content: Sequence[Update], meta: Update | None, message_id: str) -> Update:
+        """Give words of the user to the running turn; return what became of them. See `SteeredSession.steer`."""
+        if not content:
+            raise InvalidParams("A prompt must not be empty")
+        if not self.is_live:
+            raise SessionMoved(LOST) if self.is_lost else SessionNotFound(self.id)
+        turn, agent = self.turn, self.agent
+        if turn is None or not turn.running or turn.stopping or not isinstance(agent, SteeredSession):
+            return NOT_STEERED
+        return await self._registry.finish(agent.steer(turn, content, meta, message_id))
 
     def cancel(self, client: SessionClient | None = None) -> None:
         """Stop the running turn, and drop the prompts that wait: those of one client, or all (C5, C6)."""

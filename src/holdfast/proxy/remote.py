@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.errors import AgentRefused, InternalError, InvalidParams
 from holdfast.model import Fold, event_from
+from holdfast.model.events import is_object
 from holdfast.model.kinds import RESERVED_PREFIX, TURN_END
 from holdfast.proxy.compare import normal
 from holdfast.surface import air
 from holdfast.surface.description import REPLAY_COMPLETE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.client.dialect import Lifting
     from holdfast.errors import ConnectionLost
@@ -78,6 +79,7 @@ class RemoteSession:
         self._idle: asyncio.Future[Update] | None = None  # what a version 2 agent says at the end of a turn
         self._prompted = ""  # what the agent may repeat as the user's message…
         self._repeated: str | None = None  # …and the id under which it has
+        self._steered: list[_Steered] = []  # what was said to it meanwhile, in this turn
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -147,12 +149,22 @@ class RemoteSession:
             self._waiting_bytes += len(event.body)
 
     def _is_repetition(self, event: Event) -> bool:
-        """Return whether an agent repeats the prompt under an id of its own: the session has it already."""
-        if not self.busy or self._replayed is not None:
+        """Return whether an agent repeats under an id of its own what the user has said: the session has it already."""
+        if self._replayed is not None:
             return False
-        if self._repeated is None and normal(_text_of(event)) in self._prompted:
+        text = normal(_text_of(event))
+        if self.busy and self._repeated is None and text in self._prompted:
             self._repeated = event.key
-        return event.key == self._repeated
+        return event.key == self._repeated or self._is_steered(event.key, text)
+
+    def _is_steered(self, key: str, text: str) -> bool:
+        """Return whether an agent repeats what it was steered with; that is the place where it has taken it."""
+        for steered in self._steered:
+            if steered.repeated == key or (steered.repeated is None and text in steered.text):
+                steered.repeated = key
+                steered.take()
+                return True
+        return False
 
     @property
     def congested(self) -> bool:
@@ -241,6 +253,36 @@ class RemoteSession:
                 await asyncio.wait({self._prompt}, timeout=CANCEL_SECONDS)
             raise
 
+    async def steer(
+        self, blocks: Sequence[Update], meta: Mapping[str, Any] | None, taken: Callable[[], None]
+    ) -> Update:
+        """Give words of the user to the prompt that runs, and return what became of them.
+
+        `taken` is called once, at the place where the agent takes them. Agents exist that start a turn of their own for
+        words that come too late; they are asked not to, as a turn is ours to start.
+        """
+
+        def take() -> None:
+            self.lifting.lift_prompt(blocks)  # what is said next is a new message
+            taken()
+
+        steered = _Steered(normal("\n".join(map(text_in, blocks))), take)
+        self._steered.append(steered)
+        hints: object = (meta or {}).get("steering")
+        steering = {**(hints if is_object(hints) else {}), "idleBehavior": "promptRequired"}
+        params: Update = {"sessionId": self.id, "prompt": list(blocks), "_meta": {**(meta or {}), "steering": steering}}
+        answer: object = None
+        try:
+            answer = await self.process.request("_session/steering", params)
+        finally:
+            if is_object(answer) and answer.get("outcome") in ("injected", "startedNewTurn"):
+                steered.take()
+            elif not steered.is_taken and steered in self._steered:
+                self._steered.remove(steered)
+        if not is_object(answer):
+            raise InternalError("The agent did not say what became of the steered message")
+        return answer if not steered.is_taken else {**answer, "outcome": "injected"}
+
     async def settled(self, within: float) -> bool:
         """Wait until the agent works on no prompt any more, but no longer than `within`; return whether it does not."""
         if self._prompt is not None and self.busy:
@@ -251,7 +293,7 @@ class RemoteSession:
     async def _run(self, blocks: Sequence[Update], meta: Mapping[str, Any] | None) -> Update:
         self.lifting.lift_prompt(blocks)  # so that the agent's repetition of it is known as one
         self._idle = None if self.lifting.answer_ends else self._loop.create_future()
-        self._prompted, self._repeated = normal("\n".join(map(text_in, blocks))), None
+        self._prompted, self._repeated, self._steered = normal("\n".join(map(text_in, blocks))), None, []
         params: Update = {"sessionId": self.id, "prompt": list(blocks)}
         answer: Any = await self.process.request("session/prompt", params if not meta else {**params, "_meta": meta})
         end: Update = cast("Update", answer) if isinstance(answer, dict) else {}
@@ -269,6 +311,23 @@ class RemoteSession:
         """Note that a version 2 agent is done; its other states are the engine's to tell."""
         if update.get("state") == "idle" and self._idle is not None and not self._idle.done():
             self._idle.set_result(update)
+
+
+class _Steered:
+    """Words of the user that an agent is given while it works on a prompt."""
+
+    def __init__(self, text: str, taken: Callable[[], None]) -> None:
+        self.text = text
+        self.repeated: str | None = None
+        """The id under which the agent has repeated them."""
+        self.is_taken: bool = False
+        self._taken = taken
+
+    def take(self) -> None:
+        """Note that the agent has taken them."""
+        if not self.is_taken:
+            self.is_taken = True
+            self._taken()
 
 
 def _ends_replay(event: Event) -> bool:

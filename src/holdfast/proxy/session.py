@@ -11,6 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from holdfast.engine.ports import NOT_STEERED
 from holdfast.errors import AgentRefused, InternalError, RequestCancelled, RequestError, TurnOver
 from holdfast.model import event_from, new_id
 from holdfast.model.events import is_object
@@ -42,6 +43,9 @@ OPENING_SECONDS = 5.0
 
 STUCK_SECONDS = 10.0
 """An agent that goes on with a cancelled prompt has so many seconds more when the next one comes; then it is ended."""
+
+STEERING_SECONDS = 2.0
+"""After the end of a turn, an agent has so many seconds to answer whether it has taken what it was steered with."""
 
 UNNOTICED_SECONDS = 1.0
 """The death of an agent is noticed within so many seconds: one that was silent until then never got the prompt."""
@@ -78,6 +82,7 @@ class ProxySession:
         self._opening: asyncio.Task[None] | None = None
         self._opening_for: SessionClient | None = None
         self._last_client: SessionClient | None = None
+        self._last_message = ""  # the last that the user has said in the running turn
         self._hosted: HostedSession | None = None  # the files and commands that the server has for the agent
         if self.record.options:
             self.options, self.values = options_from({"configOptions": self.record.options})
@@ -245,7 +250,7 @@ class ProxySession:
 
     async def perform(self, turn: LiveTurn) -> StopReason | None:
         """Send the prompt to the agent and wait for the end of its turn."""
-        self._last_client = turn.client
+        self._last_client, self._last_message = turn.client, turn.message_id
         sent_at = asyncio.get_running_loop().time()
         try:
             end = await self._send(turn)
@@ -256,9 +261,34 @@ class ProxySession:
         turn.answer = {name: end[name] for name in ("usage", "_meta") if end.get(name) is not None}
         reason = end.get("stopReason")
         if reason in NORMAL_ENDS and not turn.cancelled and self._lost is None:
-            self.record.knows = turn.message_id
+            self.record.knows = self._last_message
             self.keep_record()
         return reason if isinstance(reason, str) else None  # pyright: ignore[reportReturnType]
+
+    async def steer(self, turn: LiveTurn, content: Sequence[Update], meta: Update | None, message_id: str) -> Update:
+        """Give words of the user to the agent while it works on the prompt of a turn; store them if it takes them."""
+        remote = self.remote
+        if remote is None or not remote.alive or not remote.busy:
+            return NOT_STEERED
+        message = event_from({"sessionUpdate": "user_message", "messageId": message_id, "content": list(content)})
+
+        def taken() -> None:
+            self.take(message)
+            if self.live.turn is turn:
+                self._last_message = message_id
+
+        asking = asyncio.get_running_loop().create_task(remote.steer(content, meta, taken), name="steer")
+        await asyncio.wait({asking, turn.over}, return_when=asyncio.FIRST_COMPLETED)
+        if not asking.done():
+            await asyncio.wait({asking}, timeout=STEERING_SECONDS)
+        if not asking.done():
+            asking.cancel()
+            raise AgentRefused(
+                InternalError.code, "The agent did not answer before its turn ended; send it as a prompt"
+            )
+        answer = await asking
+        await self.live.journal.durable()
+        return answer
 
     async def _send(self, turn: LiveTurn) -> Update:
         """Send the prompt to the agent, which is brought back first if it is gone; return how the turn ended."""

@@ -115,8 +115,8 @@ class Recorder(Protocol):
 
 _AUDITED = frozenset(
     {
-        "auth/login", "auth/logout", "authenticate", "logout", "session/archive", "session/delete", "session/fork",
-        "session/load", "session/new", "session/prompt", "session/resume", "session/set_config_option",
+        "_session/steering", "auth/login", "auth/logout", "authenticate", "logout", "session/archive", "session/delete",
+        "session/fork", "session/load", "session/new", "session/prompt", "session/resume", "session/set_config_option",
         "session/set_mode", "session/set_model", "session/set_title", "session/unarchive",
     }
 )  # fmt: skip
@@ -136,7 +136,7 @@ def _noting(
 ) -> Callable[[Any], Awaitable[object]]:
     async def noted(params: Any) -> object:
         about = {"session": getattr(params, "session_id", None), "cwd": getattr(params, "cwd", None)}
-        if method == "session/prompt":
+        if method in ("session/prompt", "_session/steering"):
             record(method, **about)
             return await handle(params)
         try:

@@ -29,6 +29,8 @@ from holdfast.server.access import not_started
 from holdfast.server.attached_client import AttachedClient, Setup, as_past
 from holdfast.server.positions import AT, InMeta, SeenUpTo
 from holdfast.server.prompts_under_way import PromptsUnderWay
+from holdfast.server.steering import METHOD as STEERING
+from holdfast.server.steering import Steering
 from holdfast.surface import air, shapes
 from holdfast.surface.description import FORK_AT
 from holdfast.tracing import note_trace
@@ -120,6 +122,9 @@ class Dialect(ABC):
         routes.request("session/set_title", self._set_title, shapes.SetTitle)
         routes.request("session/set_config_option", self._set_option, shapes.SetConfigOption)
         routes.request("session/prompt", self._prompt, shapes.Prompt)
+        if self.connection.description.forwards:
+            steering = Steering(self.connection, self._session, lambda session: self._clients[session.id])
+            routes.request(STEERING, steering.steer, shapes.Prompt)
         routes.urgent_notification(
             "session/cancel", self._cancel_now, shapes.OfSession, in_place=self._cancel_what_came_before
         )

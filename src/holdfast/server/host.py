@@ -14,7 +14,8 @@ from holdfast.server.shared_lines import SharedLines
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holdfast.engine import AgentPort, Engine, EngineLimits
+    from holdfast.engine import AgentPort, Engine, EngineLimits, OpenTurn
+    from holdfast.model import Update
     from holdfast.neighbours import NodeSecret, PeerNeighbours
     from holdfast.store import SessionStore
 
@@ -76,8 +77,10 @@ class Host:
         """What people call the client that connected last."""
         self.process: str = os.urandom(8).hex()
         """Names this host as long as it lives: a client that was cut off learns whether it is still the same."""
-        self.repeats: Repeats = Repeats()
+        self.repeats: Repeats[OpenTurn] = Repeats()
         """Prompts that clients may send again."""
+        self.steered: Repeats[asyncio.Task[Update]] = Repeats()
+        """What became of the words that clients have steered turns with, and may send again."""
         self.shared_lines: SharedLines = SharedLines()
         """What was sent last, for other clients of the same session."""
         self._engine: Engine | None = None

@@ -303,6 +303,11 @@ class FollowedSession:
         self._start(self._check_life())
         return turn
 
+    async def steer(self, content: Sequence[Update], meta: Update | None, message_id: str) -> Update:
+        """Give words of the user to the turn that runs at the owner."""
+        steered = await self._ask_for_client("steer", Prompt(list(content), message_id, meta))
+        return msgspec.json.decode(steered, type=dict[str, Any])
+
     async def _check_life(self) -> None:
         """Find the session again where its owner gives no sign of life: one that was stopped cuts no link."""
         link = self._link

@@ -11,6 +11,7 @@ follow     notification: show what comes from now on
 detach     notification: show no more
 prompt     `Prompt`; ``accepted`` is notified            `Ended`, when the turn has
 end_of     `OfTurn`: a turn whose link was cut           `Ended`, or null where it is not known
+steer      `Prompt`: words for the running turn          what became of them
 cancel     notification: `OfTurn` stops that turn, null
            the running one and this client's prompts
 option     `SetOption`                                   the update that tells all options

@@ -112,6 +112,7 @@ class OwnerLink:
             "attach": (Attach, self._attach),
             "prompt": (Prompt, self._prompt),
             "end_of": (OfTurn, self._end_of),
+            "steer": (Prompt, self._steer),
             "option": (SetOption, self._set_option),
             "part": (OfPart, self._cancel_part),
             "do": (Operation, self._do),
@@ -241,6 +242,10 @@ class OwnerLink:
         turn.ended.add_done_callback(lambda _: self._service.note_end(turn.message_id, _end_of(turn)))
         await turn.wait_for_end()
         return _end_of(turn)
+
+    async def _steer(self, params: Prompt) -> object:
+        session, _ = self._opened()
+        return await session.steer(params.content, params.meta, params.message_id)
 
     async def _end_of(self, params: OfTurn) -> Ended | None:
         _, client = self._opened()
