@@ -70,6 +70,54 @@ def test_what_was_imported_is_listed_searched_and_shown(importing: Importing) ->
     assert "shed" in importing.run("search", "shed", "--all").out
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.requirement("G9")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_changes_model_and_tokens_are_imported_and_shown(tmp_path: Path, version: int) -> None:
+    importing = Importing(tmp_path)
+    file = write_session(importing.home, "one", "Dig", "Yes.", cwd=str(tmp_path))
+    edit = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/bed.txt"}}
+    usage = {"input_tokens": 1_000, "cache_read_input_tokens": 200, "output_tokens": 34}
+    said = {"role": "assistant", "id": "m1", "model": "claude-opus-5", "usage": usage, "content": [edit]}
+    hunk = {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-weeds", "+beans"]}
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+    about = {"cwd": str(tmp_path), "timestamp": "2026-11-16T14:00:09Z"}
+    lines: list[dict[str, Any]] = [
+        {**about, "type": "assistant", "uuid": "a", "parentUuid": "one-1", "message": said, "costUSD": 0.5},
+        {
+            **about,
+            "type": "user",
+            "uuid": "r",
+            "parentUuid": "a",
+            "message": {"role": "user", "content": result},
+            "toolUseResult": {"filePath": "/bed.txt", "structuredPatch": [hunk]},
+        },
+    ]
+    file.write_text("\n".join([file.read_text(), *map(json.dumps, lines)]))
+    (imported,) = (await asyncio.to_thread(importing.import_))["sessions"]
+    session = imported["sessionId"]
+    (listed,) = (await asyncio.to_thread(importing.run, "list", "--all", "--json")).json["sessions"]
+    assert (listed["model"], listed["usage"]["tokens"]["totalTokens"]) == ("claude-opus-5", 1_234)
+    shown = (await asyncio.to_thread(importing.run, "show", session)).out
+    assert "claude-opus-5" in shown and "1,234 tokens" in shown and "beans" in shown
+    exported = tmp_path / "one.json"
+    await asyncio.to_thread(importing.run, "export", session, "-o", str(exported))
+    other = Importing(tmp_path)
+    other.store = tmp_path / "other.db"
+    again = (await asyncio.to_thread(other.run, "import", str(exported), "--cwd", str(tmp_path), "--json")).json
+    assert again["refused"] == []
+    async with wrapping(tmp_path, name="claude", store=importing.store) as wrapped:
+        client = await wrapped.client(version)
+        await client.load(session, str(tmp_path))
+        calls = client.updates("tool_call", "tool_call_update")
+        (diff,) = [item for call in calls for item in call.get("content") or () if item["type"] == "diff"]
+        if version == 1:
+            assert (diff["path"], diff["oldText"], diff["newText"]) == ("/bed.txt", "weeds\n", "beans\n")
+        else:
+            assert "-weeds\n+beans\n" in diff["patch"]["text"]
+        assert client.updates("usage_update") == []  # which says how much the context holds: the file does not
+
+
 def test_nothing_is_imported_twice_and_a_second_run_adds_what_is_new(importing: Importing) -> None:
     write_session(importing.home, "one", "First", "Yes.")
     assert len(importing.import_()["sessions"]) == 1

@@ -10,9 +10,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.agent_stores.edits import change, changes_in_hunks, changes_of_input
 from holdfast.agent_stores.found_session import (
     FoundSession,
+    Spent,
+    count,
     json_lines,
+    members_of,
     message,
     microseconds,
     objects,
@@ -42,14 +46,49 @@ class ClaudeStore:
 
     def read(self, place: Path) -> FoundSession | None:
         """Read the session in a file."""
-        lines = [line for line in json_lines(place) if not line.get("isSidechain")]
+        whole = list(json_lines(place))
+        lines = [line for line in whole if not line.get("isSidechain")]
         spoken = _on_the_way([line for line in lines if line.get("type") in ("user", "assistant")], lines)
-        updates = tuple(update for line in spoken for update in _updates(line))
+        inputs = {block["id"]: block.get("input") for line in spoken for block in _blocks(line, "tool_use")}
+        updates = tuple(update for line in spoken for update in _updates(line, inputs))
         found = [line for line in spoken if line.get("cwd")]
         if not found or not any(update["sessionUpdate"] == "user_message" for update in updates):
             return None
         times = [microseconds(line.get("timestamp")) for line in spoken]
-        return FoundSession(place.stem, found[0]["cwd"], _title(lines), min(times), max(times), updates)
+        spent = _spent(whole, spoken)
+        return FoundSession(place.stem, found[0]["cwd"], _title(lines), min(times), max(times), updates, spent)
+
+
+def _spent(whole: Sequence[Update], spoken: Sequence[Update]) -> Spent:
+    """Return what all answers took, also those of subagents and of branches that were left.
+
+    A message has a line for each of its blocks, and each line has what the whole message took.
+    """
+    spent = Spent()
+    answers = {said.get("id") or line.get("uuid"): (said, line) for line in whole if (said := _answer(line))}
+    for said, line in answers.values():
+        spent.add(**_tokens(said))
+        spent.add_cost(line.get("costUSD"))
+    for said in filter(None, map(_answer, spoken)):
+        spent.model = str(said.get("model") or spent.model)
+        spent.context = sum(_tokens(said).values()) or spent.context
+    return spent
+
+
+def _answer(line: Update) -> Update:
+    """Return the message in a line if a model has made it: Claude Code writes some itself."""
+    said = members_of(line.get("message")) if line.get("type") == "assistant" else {}
+    return {} if said.get("model") == "<synthetic>" else said
+
+
+def _tokens(said: Update) -> dict[str, int]:
+    usage = members_of(said.get("usage"))
+    return {
+        "input": count(usage.get("input_tokens")),
+        "cachedRead": count(usage.get("cache_read_input_tokens")),
+        "cachedWrite": count(usage.get("cache_creation_input_tokens")),
+        "output": count(usage.get("output_tokens")),
+    }
 
 
 def _title(lines: Sequence[Update]) -> str | None:
@@ -91,13 +130,14 @@ def _blocks(line: Update, kind: str) -> list[Update]:
     return [block for block in objects(line.get("message", {}).get("content")) if block.get("type") == kind]
 
 
-def _updates(line: Update) -> Iterator[Update]:
+def _updates(line: Update, inputs: Mapping[str, Any]) -> Iterator[Update]:
     said: Update = line.get("message") or {}
     if line["type"] == "assistant":
         yield from _of_assistant(line, said)
         return
     for block in _blocks(line, "tool_result"):
-        yield tool_result(block["tool_use_id"], text_in(block.get("content")), failed=bool(block.get("is_error")))
+        call, failed = block["tool_use_id"], bool(block.get("is_error"))
+        yield tool_result(call, text_in(block.get("content")), _changes(line, inputs.get(call)), failed=failed)
     if line.get("isMeta") or line.get("isCompactSummary"):
         return
     content: Any = said.get("content")
@@ -105,6 +145,20 @@ def _updates(line: Update) -> Iterator[Update]:
     text = _INJECTED.sub("", "\n".join(texts)).strip()
     if text and not text.startswith(_INTERRUPTED):
         yield message("user", line["uuid"], text)
+
+
+def _changes(line: Update, given: object) -> Iterator[Update]:
+    """Yield the changes that a tool has made: as the line of its result has them, else as it was asked to."""
+    result = members_of(line.get("toolUseResult"))
+    path = result.get("filePath")
+    if result.get("type") == "create":
+        yield from change(path, None, result.get("content"))
+    elif "structuredPatch" in result:
+        yield from changes_in_hunks(path, result["structuredPatch"])
+    elif "newString" in result:
+        yield from change(path, result.get("oldString") or None, result["newString"])
+    else:
+        yield from changes_of_input(given)
 
 
 def _of_assistant(line: Update, said: Update) -> Iterator[Update]:

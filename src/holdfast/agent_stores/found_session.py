@@ -4,17 +4,53 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 Update: TypeAlias = dict[str, Any]
 
 log: logging.Logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a session has taken, as far as the agent's files tell."""
+
+    model: str = ""
+    """The model of its last answer, by the name that the agent has for it."""
+    tokens: dict[str, int] = field(default_factory=dict[str, int])
+    """How many tokens its turns took, by the kinds of the protocol (`inputTokens`)."""
+    context: int = 0
+    """How many tokens were in the model's context last."""
+    size: int = 0
+    """How many the context can hold; 0 if that is not known."""
+    cost: float = 0
+    """In US dollars."""
+
+    def add(self, **tokens: object) -> None:
+        """Add what one answer took: `input` without what was read from a cache. What is no count is left out."""
+        counts = {kind: count for kind, count in tokens.items() if type(count) is int and count > 0}
+        for kind, count in {**counts, "total": sum(counts.values())}.items():
+            if count:
+                self.tokens[f"{kind}Tokens"] = self.tokens.get(f"{kind}Tokens", 0) + count
+
+    def add_cost(self, dollars: object) -> None:
+        """Add what one answer has cost, if that is told."""
+        if isinstance(dollars, int | float) and dollars > 0:
+            self.cost += dollars
+
+    @property
+    def usage(self) -> Update | None:
+        """What is known of context and cost, as a `usage_update` has it; without `size` if that is not known."""
+        update: Update = {"used": self.context} if self.context or self.cost else {}
+        update |= {"size": self.size} if self.context and self.size else {}
+        update |= {"cost": {"amount": round(self.cost, 6), "currency": "USD"}} if self.cost else {}
+        return {"sessionUpdate": "usage_update", **update} if update else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +65,7 @@ class FoundSession:
     updated_at: int
     updates: tuple[Update, ...]
     """Its history, as updates of protocol version 2."""
+    spent: Spent = field(default_factory=Spent)
 
     @property
     def prompts(self) -> list[str]:
@@ -89,11 +126,22 @@ def tool_call(call_id: str, name: str, arguments: object, **members: Any) -> Upd
     return call
 
 
-def tool_result(call_id: str, text: str, *, failed: bool = False) -> Update:
-    """Return how a tool call ended."""
-    content = [{"type": "content", "content": {"type": "text", "text": text}}] if text else []
+def tool_result(call_id: str, text: str, changes: Iterable[Update] = (), *, failed: bool = False) -> Update:
+    """Return how a tool call ended; one that failed has changed nothing."""
+    content = [] if failed else list(changes)
+    content += [{"type": "content", "content": {"type": "text", "text": text}}] if text else []
     status = "failed" if failed else "completed"
     return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": status, "content": content}
+
+
+def members_of(value: object) -> Update:
+    """Return the members of an object; none of anything else."""
+    return cast("Update", value) if isinstance(value, dict) else {}
+
+
+def count(value: object) -> int:
+    """Return a number of tokens; 0 if it is none."""
+    return value if type(value) is int and value > 0 else 0
 
 
 _TITLES = ("command", "cmd", "file_path", "filePath", "absolute_path", "path", "pattern", "query", "url", "description")

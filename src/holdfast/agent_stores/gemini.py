@@ -11,10 +11,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from holdfast.agent_stores.edits import change, changes_in_diff, changes_of_input
 from holdfast.agent_stores.found_session import (
     FoundSession,
+    Spent,
+    count,
     json_lines,
     log,
+    members_of,
     message,
     microseconds,
     objects,
@@ -24,7 +28,7 @@ from holdfast.agent_stores.found_session import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holdfast.agent_stores.found_session import Update
 
@@ -54,7 +58,8 @@ class GeminiStore:
             log.warning("%s is left out: the directory it belongs to is not known", place)
             return None
         began, ended = microseconds(about.get("startTime")), microseconds(about.get("lastUpdated"))
-        return FoundSession(about["sessionId"], cwd, about.get("summary"), began, max(began, ended), updates)
+        spent, title = _spent(messages), about.get("summary")
+        return FoundSession(about["sessionId"], cwd, title, began, max(began, ended), updates, spent)
 
     def _directory(self, folder: str, project_hash: object) -> str | None:
         """Return the directory of a project, by its folder or by the hash of the directory."""
@@ -93,6 +98,26 @@ def _lines(file: Path) -> Update:
     return about | {"messages": list(messages.values())}
 
 
+def _spent(messages: Sequence[Update]) -> Spent:
+    """Return what the answers took. Gemini counts what it reads from its cache as input too."""
+    spent = Spent()
+    for said in messages:
+        if said.get("type") != "gemini":
+            continue
+        spent.model = str(said.get("model") or spent.model)
+        tokens = members_of(said.get("tokens"))
+        cached = count(tokens.get("cached"))
+        counts = {
+            "input": max(count(tokens.get("input")) - cached, 0) + count(tokens.get("tool")),
+            "cachedRead": cached,
+            "output": count(tokens.get("output")),
+            "thought": count(tokens.get("thoughts")),
+        }
+        spent.add(**counts)
+        spent.context = sum(counts.values()) or spent.context
+    return spent
+
+
 def _up_to(messages: dict[str, Update], last: str) -> dict[str, Update]:
     """Return the messages before the one that the user went back to."""
     ids = list(messages)
@@ -115,7 +140,19 @@ def _updates(said: Update) -> Iterator[Update]:
     for call in objects(said.get("toolCalls")):
         yield tool_call(call["id"], call["name"], call.get("args"))
         output = "\n".join(_outputs(call.get("result")))
-        yield tool_result(call["id"], output, failed=call.get("status") != "success")
+        yield tool_result(call["id"], output, _changes(call), failed=call.get("status") != "success")
+
+
+def _changes(call: Update) -> Iterator[Update]:
+    """Yield the changes that a tool has made: as it showed them, else as it was asked to."""
+    shown, given = members_of(call.get("resultDisplay")), members_of(call.get("args"))
+    path = shown.get("filePath") or given.get("file_path") or given.get("absolute_path")
+    if "newContent" in shown:
+        yield from change(path, shown.get("originalContent") or None, shown["newContent"])
+    elif shown.get("fileDiff"):
+        yield from changes_in_diff(path, shown["fileDiff"])
+    else:
+        yield from changes_of_input(given)
 
 
 def _outputs(result: Any) -> Iterator[str]:

@@ -12,17 +12,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.agent_stores.edits import change, changes_in_diff, changes_of_input
 from holdfast.agent_stores.found_session import (
     FoundSession,
+    Spent,
+    count,
+    members_of,
     message,
     microseconds,
+    objects,
     text_in,
     tool_call,
     tool_result,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from holdfast.agent_stores.found_session import Update
 
@@ -57,7 +62,9 @@ class OpencodeStore:
         if about is None or not any(update["sessionUpdate"] == "user_message" for update in updates):
             return None
         directory, title, created, updated = about
-        return FoundSession(place, directory, title or None, microseconds(created), microseconds(updated), updates)
+        spent = _spent({row[0]: json.loads(row[1]) for row in rows}.values())
+        times = microseconds(created), microseconds(updated)
+        return FoundSession(place, directory, title or None, *times, updates, spent)
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(f"{self._database.absolute().as_uri()}?mode=ro", uri=True)
@@ -75,6 +82,45 @@ def _joined(updates: Iterator[Update]) -> list[Update]:
     return joined
 
 
+def _spent(messages: Iterable[Update]) -> Spent:
+    spent = Spent()
+    for said in messages:
+        if said.get("role") != "assistant":
+            continue
+        tokens = members_of(said.get("tokens"))
+        cache = members_of(tokens.get("cache"))
+        counts = {
+            "input": count(tokens.get("input")),
+            "cachedRead": count(cache.get("read")),
+            "cachedWrite": count(cache.get("write")),
+            "output": count(tokens.get("output")),
+            "thought": count(tokens.get("reasoning")),
+        }
+        spent.add(**counts)
+        spent.add_cost(said.get("cost"))
+        spent.model = str(said.get("modelID") or spent.model)
+        spent.context = sum(counts.values()) or spent.context
+    return spent
+
+
+def _changes(state: Update) -> Iterator[Update]:
+    """Yield the changes that a tool has made: as it noted them, else as it was asked to."""
+    noted = members_of(state.get("metadata"))
+    files = [members_of(noted.get("filediff")), *objects(noted.get("files"))]
+    found = False
+    for file in files:
+        path = file.get("file") or file.get("filePath")
+        added = file.get("type") == "add"
+        if "after" in file:
+            found = True
+            yield from change(path, None if added else file.get("before"), file["after"])
+        elif diff := file.get("patch") or file.get("diff"):
+            found = True
+            yield from changes_in_diff(path, diff)
+    if not found:
+        yield from changes_of_input(state.get("input"))
+
+
 def _updates(message_id: str, message_data: str, part_id: str, part_data: str) -> Iterator[Update]:
     about: Any = json.loads(message_data)
     part: Any = json.loads(part_data)
@@ -89,6 +135,6 @@ def _updates(message_id: str, message_data: str, part_id: str, part_data: str) -
             call = tool_call(part["callID"], part["tool"], state.get("input"))
             yield call | ({"title": state["title"]} if state.get("title") else {})
             text = text_in(state.get("output")) or text_in(state.get("error"))
-            yield tool_result(part["callID"], text, failed=state.get("status") != "completed")
+            yield tool_result(part["callID"], text, _changes(state), failed=state.get("status") != "completed")
         case _:
             return

@@ -519,6 +519,8 @@ class Dialect(ABC):
             updates.append({"sessionUpdate": "session_info_update", "title": session.title})
         has_commands = bool(commands["availableCommands"])
         told = {update["sessionUpdate"] for update in updates if has_commands or "title" in update}
+        if "size" not in session.latest.get("usage_update", {}):
+            told.add("usage_update")  # it was imported: an agent's files do not always tell how much its context holds
         updates += (update for kind, update in session.latest.items() if kind not in told)
         return updates
 

@@ -114,7 +114,11 @@ async def _add(store: SessionStore, found: FoundSession, session: str, agent: st
     for update in found.updates:
         history.apply(event_from(update))
     record = AgentRecord(session=found.id, knows=found.prompts[-1])
-    state = SessionState(title_by="agent" if found.title else "prompt")
+    state = SessionState(
+        title_by="agent" if found.title else "prompt", model=found.spent.model, tokens=found.spent.tokens or None
+    )
+    if (usage := found.spent.usage) is not None:
+        state.latest["usage_update"] = usage
     record.write(state.memory)
     entries = list(history)
     words = next(entry.text() for entry in entries if entry.entity == "user_message")
