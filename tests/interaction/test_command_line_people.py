@@ -175,19 +175,3 @@ def test_commands_options_and_ids_of_sessions_are_completed(place: Path) -> None
     assert complete(place, f"holdfast sessions show {one[:12]}", 3) == [one]
     assert complete(place, f"holdfast chat demo --resume {one[5:9]}", 4) == [one[5:15]]
     assert complete(place.with_name("nowhere.db"), "holdfast sessions show ", 3) == []
-
-
-@pytest.mark.parametrize("command", ["serve", "web"])
-def test_a_server_says_what_to_install_where_that_is_missing(command: str, place: Path, tmp_path: Path) -> None:
-    program = f"""
-import sys
-sys.modules["httptools"] = None
-from holdfast.cli.main import main
-sys.exit(main({[command, *(["demo"] if command == "serve" else ["--no-browser"])]!r}))
-"""
-    done = subprocess.run(
-        (sys.executable, "-c", program),
-        cwd=tmp_path, env=environment(place), capture_output=True, text=True, timeout=90, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "a server needs httptools: pip install 'holdfast[serve]'" in done.stderr

@@ -14,7 +14,7 @@ import click
 from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.hosting_options import check_hosting, has_launcher, hosting_options, make_hosting, make_workspaces
 from holdfast.cli.node_options import node_address
-from holdfast.cli.server_files import LocalOrTokens, check_installed, local_token, server_files
+from holdfast.cli.server_files import LocalOrTokens, local_token, server_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -127,7 +127,6 @@ def serve(ctx: click.Context, agent: str | None, **options: Any) -> int:
 
 
 async def _serve(agent: str | None, command: tuple[str, ...] | None, options: Mapping[str, Any]) -> None:
-    check_installed()
     from holdfast.server.remote.serving import listen, serve  # noqa: PLC0415
 
     _check(options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import UsageError
@@ -42,15 +41,6 @@ def server_files(store: str | None = None) -> ServerFiles:
         beside / "tokens.toml", beside / "cookie.key", beside / "connections", beside / "local.token",
         beside / "workspaces", beside / "shares", beside / "homes", beside / "audit.jsonl",
     )  # fmt: skip
-
-
-def check_installed() -> None:
-    """Raise `UsageError` that says what to install where something is missing that serves over the network."""
-    missing = [name for name in ("uvicorn", "httptools", "websockets") if find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"a server needs {', '.join(missing)}: pip install 'holdfast[serve]' (in a clone: pip install '.[serve]')"
-        )
 
 
 class LocalOrTokens:

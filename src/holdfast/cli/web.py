@@ -57,9 +57,6 @@ def web(ctx: click.Context, port: int | None, *, no_browser: bool, place: str | 
 
 
 async def _serve(place: str | None, port: int | None, *, opens: bool) -> None:
-    from holdfast.cli.server_files import check_installed  # noqa: PLC0415
-
-    check_installed()
     from holdfast.server.remote.serving import serve  # noqa: PLC0415
 
     listening = _listen(port)
