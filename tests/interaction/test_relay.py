@@ -297,13 +297,17 @@ async def test_when_the_owner_quits_its_turn_is_interrupted_and_another_goes_on(
         waiting = other.begin_prompt(session, "never begun")
         await other.settle()
         await near.close()
+        why = (
+            "Zed has left; the turn was interrupted because its agent ran there. What was said is stored: send a prompt"
+        )
         if theirs == 1:
-            with pytest.raises(Refused, match="Zed has left"):
+            with pytest.raises(Refused, match=why):
                 await patiently(mine)
         else:
             await patiently(mine)
             await follower.until(lambda: follower.states()[-1] == "error")
-        with pytest.raises(Refused, match="Zed has left"):
+            assert follower.updates("state_update")[-1]["error"]["message"].startswith(why)
+        with pytest.raises(Refused, match="Zed has left, before the prompt's turn came; send it again"):
             await patiently(waiting)
         for client in (follower, other):
             await client.until(

@@ -48,6 +48,12 @@ LOST = "This session was taken over by another process; load the session again t
 """What whoever prompts a session is told that was lost between opening and prompting it: it is there, elsewhere."""
 
 
+def interrupted(reason: str, *, ran_there: bool = True) -> str:
+    """Return what is said of a turn that ended because its process did, and what its user can do."""
+    because = " because its agent ran there" if ran_there else ""
+    return f"{reason}; the turn was interrupted{because}. What was said is stored: send a prompt to go on"
+
+
 class AgentPort(Protocol):
     """An agent: an author's code, or another process."""
 

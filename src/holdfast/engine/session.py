@@ -15,7 +15,7 @@ from holdfast.engine.asks import Asks
 from holdfast.engine.attachment import Attachment, alike_runs
 from holdfast.engine.background import Background
 from holdfast.engine.journal import Journal, keep_latest
-from holdfast.engine.ports import LOST, NOT_STEERED, SteeredSession
+from holdfast.engine.ports import LOST, NOT_STEERED, SteeredSession, interrupted
 from holdfast.engine.session_settings import SessionSettings
 from holdfast.engine.turn import CONGESTED_BYTES, LiveTurn
 from holdfast.errors import (
@@ -438,7 +438,7 @@ class LiveSession(SessionSettings):
         while self.queue:
             self.queue.pop().refuse(InternalError(f"{reason}, before the prompt's turn came; send it again"))
         if self.turn is not None:
-            self.turn.interrupt(reason)
+            self.turn.interrupt(interrupted(reason))
 
     def turns_of(self, client: SessionClient) -> list[LiveTurn]:
         """Return the turns a client has prompted that have not ended."""

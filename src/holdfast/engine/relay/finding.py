@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from holdfast.engine.ports import interrupted
 from holdfast.engine.relay.follower import FollowedSession, notice
 from holdfast.engine.relay.messages import Operation
 from holdfast.engine.session import LiveSession
@@ -164,7 +165,7 @@ class SessionFinder:
         attachment = next(iter(reversed(followed.attachments)), None)
         followed.attachments = ()
         if attachment is None or self._followed.get((followed.id, followed.client)) is not followed:
-            followed.interrupt_turns(reason)
+            followed.interrupt_turns(interrupted(reason))
             return
         self._begin(_Search(followed.id, followed.scope, attachment, followed.activity, followed), reason)
 
@@ -234,22 +235,22 @@ class SessionFinder:
                     turn.is_accepted()
         attachment.follow()
         if search.activity != "idle" and found.activity == "idle":
-            client.show([event_from(_idle(reason if has_moved else None))])
+            client.show([event_from(_idle(search.says(reason) if has_moved else None))])
         elif search.activity == "idle" and found.activity != "idle":
             client.show([event_from(found.current_state())])  # that it runs was said once, and is not stored
         if followed is not None and isinstance(found, LiveSession):
-            followed.interrupt_turns(f"{reason}; the turn was interrupted")
+            followed.interrupt_turns(interrupted(reason))
         elif isinstance(found, FollowedSession):
-            found.ask_for_turns(f"{reason}; the turn was interrupted")
+            found.ask_for_turns(interrupted(reason))
 
     def _not_found(self, search: _Search, reason: str, says: str) -> None:
         """Let a client watch no more; one that knows of a running turn would wait for its end for ever."""
         if (followed := self._followed.pop((search.session_id, search.client), None)) is not None:
             followed.hang_up()  # it may be opened, and its client not attached
         if search.followed is not None:
-            search.followed.interrupt_turns(reason)
+            search.followed.interrupt_turns(interrupted(reason))
         if search.activity != "idle":
-            search.client.show([event_from(_idle(reason))])
+            search.client.show([event_from(_idle(search.says(reason)))])
         search.client.dropped(says)
 
 
@@ -276,6 +277,10 @@ class _Search:
         self.address: str | None = None if followed is None else followed.address
         """Where its owner was, if that was elsewhere. The next one may be gone, and found again, before it is told."""
 
+    def says(self, reason: str) -> str:
+        """Return what a client is told that has seen the turn run."""
+        return interrupted(reason, ran_there=self.followed is not None)
+
 
 def _because(lost: NeighbourLost) -> str:
     """Return why somebody was not reached, where that says more than that it was not."""
@@ -287,4 +292,4 @@ def _idle(failure: str | None) -> Update:
     idle: Update = {"sessionUpdate": "state_update", "state": "idle"}
     if failure is None:
         return idle
-    return {**idle, "stopReason": "error", "error": {"code": -32603, "message": f"{failure}; the turn was interrupted"}}
+    return {**idle, "stopReason": "error", "error": {"code": -32603, "message": failure}}
