@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ INTERPRETERS = ("python", "pypy", "node", "bun", "deno", "ruby", "perl", "php", 
 
 LAUNCHERS = {"npx": (), "bunx": (), "uvx": (), "pipx": ("run",), "uv": ("run", "tool"), "pnpm": ("dlx", "exec")}
 """Programs that run another one, and the words that may stand before its name."""
+
+AGENT_VERBS = ("run", "wrap", "connect")
+"""The commands of Holdfast that are an agent on stdin and stdout."""
 
 
 def split_agent_name(agent: str) -> tuple[str, str]:
@@ -50,3 +54,11 @@ def name_of_command(command: Sequence[str]) -> str:
         if not word.startswith("-") and Path(word).suffix:
             return Path(word).stem
     return name
+
+
+def holdfast_verb(command: Sequence[str]) -> str | None:
+    """Return the verb of a Holdfast that a command starts as an agent: ``run``, ``wrap`` or ``connect``; else None."""
+    if not command or name_of_command(command) != "holdfast":
+        return None
+    verbs = (word for program, word in pairwise(command) if Path(program).stem == "holdfast" and word in AGENT_VERBS)
+    return next(verbs, None)

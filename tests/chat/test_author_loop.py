@@ -125,7 +125,7 @@ def test_the_wire_is_shown_in_both_directions_by_the_chat_and_by_run(place: Path
     assert re.search(r"agent → client  session/update  \{.*Done\.", done.stderr)
     assert "printed: hello" in done.stderr
     agent = f"{sys.executable} -m holdfast run clumsy.py --wire-file wire.txt"
-    done = holdfast("chat", "--bare", "--print", "--prompt", "hello", "--", *agent.split(), place=place)
+    done = holdfast("chat", "--print", "--prompt", "hello", "--", *agent.split(), place=place)
     assert (done.stdout, done.stderr) == ("Done.\n", "")
     wire = (place / "wire.txt").read_text()
     assert re.search(r"client → agent  session/prompt #\d+  \{.*hello", wire)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from holdfast.agent_name import split_agent_name
+from holdfast.agent_name import holdfast_verb, split_agent_name
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ChatSettings:
     @property
     def runs_ours(self) -> bool:
         """Whether the agent is one that Holdfast runs, not a command of somebody else's."""
-        return self.agent_command[1:4] == ("-m", "holdfast", "run")
+        return holdfast_verb(self.agent_command) == "run"
 
     @property
     def restores(self) -> bool:
@@ -122,8 +122,8 @@ def chat_settings(
     """Return the settings that a command line means, and what the user should be told about them.
 
     An agent of ours runs in a process of its own, as it does for an editor: whatever it prints, and however it ends,
-    the chat goes on. Any other is wrapped, so that its sessions hold too, unless `bare`; one on a server is reached
-    through `holdfast connect`. Raises `UsageError` where there is no such agent.
+    the chat goes on. Any other is wrapped, so that its sessions hold too, unless `bare`, or if it is Holdfast. One on
+    a server is reached through `holdfast connect`. Raises `UsageError` where there is no such agent.
     """
     remote = agent is not None and agent.startswith(SERVERS)
     given = {"--token-file": token_file, "--ca": ca, "--map": maps or None}
@@ -140,7 +140,7 @@ def chat_settings(
         store_option = ("--store", store) if store is not None else ()
         named = (*store_option, *(("--bare",) if bare else ()), "--", *command)
         own = command
-        if not bare:
+        if not bare and (store is not None or holdfast_verb(command) is None):  # a Holdfast keeps its sessions itself
             command = (sys.executable, "-m", "holdfast", "wrap", *store_option, "--", *command)
     else:
         if agent is None:

@@ -60,6 +60,30 @@ def test_how_to_come_back_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     assert settings.command == ("gemini", "--acp")
 
 
+@pytest.mark.requirement("G1")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "holdfast run weather.py",
+        "/opt/bin/holdfast wrap -- gemini --acp",
+        "python3.12 -X dev -m holdfast connect https://host/acp",
+        "uvx holdfast run demo",
+        "uv run holdfast run demo",
+    ],
+)
+def test_a_holdfast_behind_the_dashes_is_talked_to_itself_because_it_keeps_its_sessions(command: str) -> None:
+    settings, _ = started(None, tuple(command.split()))
+    assert settings.command == tuple(command.split())
+    assert settings.resume_command("s1") == f"holdfast chat --resume s1 -- {command}"
+    settings, _ = started(None, tuple(command.split()), store="x.db")  # the user wants its sessions kept there too
+    assert settings.command[3:] == ("wrap", "--store", "x.db", "--", *command.split())
+
+
+@pytest.mark.parametrize("command", ["ssh host holdfast run demo", "holdfast-like run x", "gemini holdfast run"])
+def test_what_only_looks_like_a_holdfast_is_wrapped(command: str) -> None:
+    assert started(None, tuple(command.split()))[0].command[3] == "wrap"
+
+
 def test_a_chat_with_a_server_shows_the_wire_and_comes_back_with_its_files() -> None:
     settings, _ = chat_settings(
         "https://host/acp", None, cwd="/p", newest=False, resume=None, permissions=None, store=None, protocol="auto",
