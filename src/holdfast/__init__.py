@@ -50,6 +50,9 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+        from holdfast.model.near_names import near_name  # noqa: PLC0415  (a mistake)
+
+        meant = f"; did you mean {near!r}?" if (near := near_name(name, __all__)) else ""
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}{meant}", name=name)
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value

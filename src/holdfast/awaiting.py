@@ -70,3 +70,10 @@ class NotAwaited(Coroutine[Any, Any, T]):
 def needs_async_with(self: object, *_: object) -> NoReturn:
     """Raise `UsageError`: the ``__enter__`` and ``__exit__`` of what is entered with ``async with``."""
     raise UsageError(f"a {type(self).__name__} is opened with `async with`; write `async` before the `with`")
+
+
+def is_not_awaited(self: object) -> NoReturn:
+    """Raise `UsageError`: the ``__await__`` of what is entered with ``async with``."""
+    raise UsageError(
+        f"a {type(self).__name__} is opened with `async with`, and not awaited; write `async with … as …:`"
+    )

@@ -87,7 +87,10 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a plan's status": (lambda turn: turn.plan([("Look", "done")]), "`status` cannot be 'done'; it can be"),
     "a plan's entry": (lambda turn: turn.plan([(5,)]), "str"),
     "a tool's kind": (lambda turn: open_tool(turn, kind="banana"), "`kind` cannot be 'banana'; it can be"),
-    "a tool's kind, unopened": (lambda turn: make_tool(turn, kind="reading"), "`kind` cannot be 'reading'; it can be"),
+    "a tool's kind, unopened": (
+        lambda turn: make_tool(turn, kind="reading"),
+        "`kind` cannot be 'reading'; did you mean 'read'",
+    ),
     "a tool's title, unopened": (lambda turn: make_tool(turn, title=5), "str"),
     "a tool's command as one text": (
         lambda turn: fill_tool(turn, "terminal", "echo hello there"),

@@ -43,7 +43,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no name": (lambda agent: agent.auth("key"), "argument: 'name'; write"),
     "default": (lambda agent: agent.models({"a": "A", "b": "B"}, default="c"), "must be 'a' or 'b', not 'c'"),
     "switch": (lambda agent: agent.option("x", name="X", default="on"), "must be True or False, as it has no values"),
-    "list": (lambda agent: agent.modes(["a"], default="a"), 'write `values={"fast": "Fast", …}`'),
+    "list": (lambda agent: agent.modes(["a"], default="a"), 'write `agent.modes({"a": "A"}, …)`'),
 }
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
-from holdfast.agent.decorators import written_as
+from holdfast.agent.decorators import called_as, unknown_name, written_as
 from holdfast.errors import UsageError
-from holdfast.model import Choice, ChoiceGroup, Option
+from holdfast.model import Choice, ChoiceGroup, Option, choice_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     Hook: TypeAlias = Callable[[Session], Awaitable[None]]
     RequestHandler: TypeAlias = Callable[[Any, ConnectedClient], Awaitable[object]]
     NotificationHandler: TypeAlias = Callable[[Any, ConnectedClient], Awaitable[None]]
+
+OPTION = 'agent.option("tone", name="Tone", values={"warm": "Warm", "dry": "Dry"}, default="warm")'
+MODES = 'agent.modes({"ask": "Ask first", "act": "Act"}, default="ask")'
+MODELS = 'agent.models({"small": "Small", "large": "Large"}, default="small")'
+"""How what can be set is declared, for an author who has written something else."""
 
 H = TypeVar("H", bound="Callable[..., Any]")
 
@@ -86,13 +91,14 @@ class Agent:
 
     __module__ = "holdfast"  # where everybody imports it from
 
+    @called_as('Agent("weather", version="1.0")')
     def __init__(
         self, name: str, *, version: str = "0", title: str | None = None, accepts: Collection[Accepts] = ()
     ) -> None:
         self.name = name
         self.version = version
         self.title = title
-        self.accepts: frozenset[Accepts] = frozenset(accepts)
+        self.accepts: frozenset[Accepts] = checked_accepts(accepts)
         self.options: tuple[Option, ...] = ()
         self.commands: dict[str, Command] = {}
         self.logins: tuple[Login, ...] = ()
@@ -105,6 +111,24 @@ class Agent:
         self.option_hooks: list[Callable[[Session, str, str | bool], Awaitable[None]]] = []
         self.request_handlers: dict[str, RequestHandler] = {}
         self.notification_handlers: dict[str, NotificationHandler] = {}
+
+    if not TYPE_CHECKING:  # type checkers say it too
+
+        def __getattr__(self, name: str) -> object:
+            from holdfast.agent.turn import Turn  # noqa: PLC0415  (a mistake)
+
+            decorators = (
+                "prompt",
+                "command",
+                "on_open",
+                "on_close",
+                "on_option",
+                "on_request",
+                "on_notification",
+                "auth",
+            )
+            known = f"the decorators are {', '.join(f'@agent.{decorator}' for decorator in decorators)}"
+            raise unknown_name("agent", self, name, {"turn.{}": Turn}, known)
 
     # What it does
 
@@ -263,6 +287,7 @@ class Agent:
 
     # What can be set
 
+    @called_as(OPTION)
     def option(
         self,
         id: str,
@@ -288,10 +313,9 @@ class Agent:
             UsageError: the default is none of the values, or there is an option with this id.
 
         """
-        if any(option.id == id for option in self.options):
-            raise UsageError(f"there is an option {id!r} already")
-        self.options = (*self.options, checked_option(id, name, values, default, category, description))
+        self._offer("agent.option", id, name, values, default, category, description)
 
+    @called_as(MODES)
     def modes(self, values: Values, *, default: str) -> None:
         """Offer modes, ways in which the agent works: the option of category ``mode``.
 
@@ -303,8 +327,9 @@ class Agent:
             UsageError: the default is none of the values, or there are modes already.
 
         """
-        self.option("mode", name="Mode", values=values, default=default, category="mode")
+        self._offer("agent.modes", "mode", "Mode", values, default, "mode", None)
 
+    @called_as(MODELS)
     def models(self, values: Values, *, default: str) -> None:
         """Offer models: the option of category ``model``.
 
@@ -316,7 +341,14 @@ class Agent:
             UsageError: the default is none of the values, or there are models already.
 
         """
-        self.option("model", name="Model", values=values, default=default, category="model")
+        self._offer("agent.models", "model", "Model", values, default, "model", None)
+
+    def _offer(self, verb: str, id_: str, name: str, *given: Any) -> None:
+        if any(option.id == id_ for option in self.options):
+            is_option = verb == "agent.option"
+            there_is = f"there is an option {id_!r} already" if is_option else f"the agent has {id_}s already"
+            raise UsageError(f"{verb}: {there_is}; declare {'it' if is_option else 'all of them'} once")
+        self.options = (*self.options, checked_option(verb, id_, name, *given))
 
     @written_as('@agent.auth("id", name="what people read")')
     def auth(
@@ -417,7 +449,18 @@ def _name(function: object) -> str:
     return str(getattr(function, "__name__", repr(function)))
 
 
+def checked_accepts(accepts: Collection[Accepts]) -> frozenset[Accepts]:
+    """Return what an agent accepts; raise `UsageError` for what there is not."""
+    if isinstance(accepts, str):
+        raise UsageError(f"`accepts` is a list; write `accepts=[{accepts!r}]`")
+    known = get_args(Accepts)
+    if (wrong := next((word for word in accepts if word not in known), None)) is not None:
+        raise UsageError(f"an agent cannot accept {wrong!r}{choice_of(wrong, known, are='it can accept')}")
+    return frozenset(accepts)
+
+
 def checked_option(
+    verb: str,
     id_: str,
     name: str,
     values: Values | None,
@@ -425,12 +468,13 @@ def checked_option(
     category: str | None,
     description: str | None,
 ) -> Option:
-    """Return an option; raise `UsageError` where its default is none of its values."""
-    choices = _choices(values) if values is not None else ()
+    """Return an option; raise `UsageError`, which names the author's verb, where its default is none of its values."""
+    choices = _choices(verb, values) if values is not None else ()
     option = Option(id_, name, default, choices, category, description)
     if option.is_switch != (values is None) or not option.accepts(default):
         wanted = " or ".join(map(repr, option.values())) if choices else "True or False, as it has no values"
-        raise UsageError(f"the default of option {id_!r} must be {wanted}, not {default!r}")
+        option_named = f" of option {id_!r}" if verb.endswith("option") else ""
+        raise UsageError(f"{verb}: the default{option_named} must be {wanted}, not {default!r}")
     return option
 
 
@@ -441,25 +485,36 @@ def is_command_name(name: str) -> str:
     return name
 
 
-def _choices(values: Values) -> tuple[Choice, ...] | tuple[ChoiceGroup, ...]:
+def _choices(verb: str, values: Values) -> tuple[Choice, ...] | tuple[ChoiceGroup, ...]:
     if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
-        raise UsageError('the values of an option are given with their names; write `values={"fast": "Fast", …}`')
+        raise UsageError(f"{verb}: values are given with their names; write `{_with_names(verb, values)}`")
     labels = {key: label for key, label in values.items() if isinstance(label, str | tuple)}
     if len(labels) == len(values):
         return _flat({value: label for value, label in labels.items() if isinstance(value, str)})
     if labels:
-        raise UsageError("the values of an option are all in groups, or none of them is")
-    groups = tuple(_group(key, group) for key, group in values.items() if not isinstance(group, str | tuple))
+        raise UsageError(f"{verb}: the values are all in groups, or none of them is")
+    groups = tuple(_group(verb, key, group) for key, group in values.items() if not isinstance(group, str | tuple))
     if len({group.id for group in groups}) < len(groups):
-        raise UsageError("each group of values needs an id of its own")
+        raise UsageError(f"{verb}: each group of values needs an id of its own")
     return groups
 
 
-def _group(key: str | tuple[str, str], values: Labels) -> ChoiceGroup:
+def _with_names(verb: str, values: object) -> str:
+    """Return how values that were given without names are written with them."""
+    listed = (
+        cast("list[object]", values) if isinstance(values, list | tuple | set | frozenset) else ("fast", "thorough")
+    )
+    named = ", ".join(f'"{value}": "{str(value).capitalize()}"' for value in listed)
+    return f"values={{{named}}}" if verb.endswith("option") else f"{verb}({{{named}}}, …)"
+
+
+def _group(verb: str, key: str | tuple[str, str], values: Labels) -> ChoiceGroup:
     """Create a group of values. It is named by its key, or has an id besides its name: ``("eu", "Europe")``."""
     id_, name = (key, key) if isinstance(key, str) else key
+    if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+        raise UsageError(f"{verb}: the name of the value {name!r} must be a string, or a name and a description")
     if not values:
-        raise UsageError(f"the group {name!r} has no values")
+        raise UsageError(f"{verb}: the group {name!r} has no values")
     return ChoiceGroup(id_, name, _flat(values))
 
 

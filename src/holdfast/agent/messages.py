@@ -6,7 +6,8 @@ import asyncio
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from holdfast.awaiting import needs_async_with
+from holdfast.agent.decorators import unknown_name
+from holdfast.awaiting import is_not_awaited, needs_async_with
 from holdfast.model import new_id, text_event
 
 if TYPE_CHECKING:
@@ -81,6 +82,13 @@ class Message:
         self._output = output
         self._kind: MessageKind = kind
 
+    if not TYPE_CHECKING:  # type checkers say it too
+
+        def __getattr__(self, name: str) -> object:
+            from holdfast.agent.turn import Turn  # noqa: PLC0415  (a mistake)
+
+            raise unknown_name("message", self, name, {"turn.{}": Turn})
+
     async def say(self, text: str) -> None:
         """Add text to it.
 
@@ -103,7 +111,7 @@ class Message:
             UsageError: it is no mapping, or not what its `type` says.
 
         """
-        await self._output.show_block(self._kind, self.id, block)
+        await self._output.show_block(self._kind, self.id, block, "message.show")
 
     async def rewrite(self, text: str) -> None:
         """Replace all of it by something else. Version 1 clients keep what they were shown first.
@@ -125,3 +133,4 @@ class Message:
 
     if not TYPE_CHECKING:  # type checkers say it too
         __enter__ = __exit__ = needs_async_with
+        __await__ = is_not_awaited

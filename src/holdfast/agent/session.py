@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.agent.agent import Command, checked_function, checked_option, is_command_name
+from holdfast.agent.agent import MODELS, MODES, OPTION, Command, checked_function, checked_option, is_command_name
+from holdfast.agent.decorators import called_as, unknown_name
 from holdfast.agent.session_state import SessionDict
 from holdfast.errors import UsageError
 from holdfast.format import fold, lines_of
-from holdfast.model import check_json
+from holdfast.model import check_json, no_such_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +37,13 @@ class Session:
         self._author = author
         self._client = client
         self._live = author.live
+
+    if not TYPE_CHECKING:  # type checkers say it too
+
+        def __getattr__(self, name: str) -> object:
+            from holdfast.agent.turn import Turn  # noqa: PLC0415  (a mistake)
+
+            raise unknown_name("session", self, name, {"turn.{}": Turn})
 
     @property
     def id(self) -> str:
@@ -170,6 +178,7 @@ class Session:
         """The values of all options, by id."""
         return Options(self._author)
 
+    @called_as('await session.set("mode", "act")')
     async def set(self, option: str, value: str | bool) -> None:  # noqa: FBT001
         """Set an option; the clients are told.
 
@@ -183,6 +192,7 @@ class Session:
         """
         await self._live.adjust_option(option, value)
 
+    @called_as(f"await {OPTION.replace('agent', 'session')}")
     async def option(
         self,
         id: str,
@@ -210,8 +220,11 @@ class Session:
             UsageError: the default is none of the values.
 
         """
-        self._author.offer_option(id, checked_option(id, name, values, default, category, description))
+        self._author.offer_option(
+            id, checked_option("session.option", id, name, values, default, category, description)
+        )
 
+    @called_as(f"await {MODES.replace('agent', 'session')}")
     async def modes(self, values: Values, *, default: str) -> None:
         """Offer modes in this session alone: the option of category ``mode``.
 
@@ -223,8 +236,10 @@ class Session:
             UsageError: the default is none of the values.
 
         """
-        await self.option("mode", name="Mode", values=values, default=default, category="mode")
+        option = checked_option("session.modes", "mode", "Mode", values, default, "mode", None)
+        self._author.offer_option(option.id, option)
 
+    @called_as(f"await {MODELS.replace('agent', 'session')}")
     async def models(self, values: Values, *, default: str) -> None:
         """Offer models in this session alone: the option of category ``model``.
 
@@ -236,7 +251,8 @@ class Session:
             UsageError: the default is none of the values.
 
         """
-        await self.option("model", name="Model", values=values, default=default, category="model")
+        option = checked_option("session.models", "model", "Model", values, default, "model", None)
+        self._author.offer_option(option.id, option)
 
     async def remove_option(self, id: str) -> None:
         """Offer an option no longer in this session, one of the agent's or of its own.
@@ -299,6 +315,13 @@ class Session:
         return Files(self._author.workspace(self._client))
 
 
+class _NoSuchOption(UsageError, KeyError):
+    """Is raised as a dict does, and says which options there are."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class Options:
     """The values of a session's options, read like a dict."""
 
@@ -311,7 +334,14 @@ class Options:
         for option in self._author.options:
             if option.id == option_id:
                 return self._author.live.value(option)
-        raise KeyError(option_id)
+        raise _NoSuchOption(no_such_option(self._author.options, option_id))
+
+    if not TYPE_CHECKING:  # type checkers say it too
+
+        def __getattr__(self, name: str) -> object:
+            if name in (() if name.startswith("_") else self):
+                raise AttributeError(f'an option is read by its id; write `session.options["{name}"]`', name=name)
+            raise unknown_name("session.options", self, name, {})
 
     def __iter__(self) -> Iterator[str]:
         return iter(option.id for option in self._author.options)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from holdfast.agent.turn_output import checked_block, text_parts
-from holdfast.awaiting import needs_async_with
+from holdfast.agent.decorators import called_as, unknown_name
+from holdfast.agent.turn_output import checked_block, checked_path, text_parts
+from holdfast.awaiting import is_not_awaited, needs_async_with
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.model import checked_event, new_id
+from holdfast.model import checked_event, checked_text, new_id
 from holdfast.model.diffs import diff_content
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class ToolCall:
             self._first["name"] = name
         self._first |= self._about(input, locations)
         # At the line that has the mistake, whether or not anybody opens the call.
-        checked_event({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **self._first})
+        checked_event({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **self._first}, "turn.tool")
 
     def _about(self, input: object, locations: Sequence[str | tuple[str, int]]) -> Update:
         about: Update = {}
@@ -82,10 +84,18 @@ class ToolCall:
         if locations:
             about["locations"] = [
                 {"path": self._output.absolute(path), "line": line} if line else {"path": self._output.absolute(path)}
-                for path, line in ((location, 0) if isinstance(location, str) else location for location in locations)
+                for path, line in map(_location, locations)
             ]
         return about
 
+    if not TYPE_CHECKING:  # type checkers say it too
+
+        def __getattr__(self, name: str) -> object:
+            from holdfast.agent.turn import Turn  # noqa: PLC0415  (a mistake)
+
+            raise unknown_name("call", self, name, {"turn.{}": Turn})
+
+    @called_as('await call.describe("Read file", input={"path": "a.txt"})')
     async def describe(
         self, title: str, *, input: object = None, locations: Sequence[str | tuple[str, int]] = ()
     ) -> None:
@@ -98,7 +108,7 @@ class ToolCall:
 
         """
         self.title = title
-        self.update({"title": title, **self._about(input, locations)})
+        self.update({"title": title, **self._about(input, locations)}, "call.describe")
 
     async def begin(self) -> None:
         """Show that it is done now: it was pending until here."""
@@ -111,7 +121,7 @@ class ToolCall:
             text: the text.
 
         """
-        for part in text_parts(text):
+        for part in text_parts(checked_text(text)):
             await self.content({"type": "text", "text": part})
 
     async def content(self, block: Mapping[str, Any]) -> None:
@@ -124,8 +134,9 @@ class ToolCall:
             UsageError: it is no mapping, or not what its `type` says.
 
         """
-        await self._add({"type": "content", "content": checked_block(block)})
+        await self._add({"type": "content", "content": checked_block(block, "call.content")}, "call.content")
 
+    @called_as("await call.diff(path, old, new)")
     async def diff(self, path: str, old: str | None, new: str) -> None:
         """Show a change of a file. Nothing is written: `turn.files` does that.
 
@@ -135,7 +146,9 @@ class ToolCall:
             new: its text afterwards.
 
         """
-        await self._add(diff_content(self._output.absolute(path), old, new))
+        if not isinstance(new, str) or not isinstance(old, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+            raise UsageError("call.diff: `old` and `new` are texts, and `old` is None for a new file")
+        await self._add(diff_content(self._output.absolute(path), old, new), "call.diff")
 
     async def terminal(
         self,
@@ -222,7 +235,7 @@ class ToolCall:
             value: any JSON value.
 
         """
-        self.update({"rawOutput": value})
+        self.update({"rawOutput": value}, "call.output")
 
     async def fail(self, reason: str) -> None:
         """Show why the tool failed; the call ends as failed.
@@ -234,26 +247,26 @@ class ToolCall:
         await self.text(reason)
         self._status = "failed"
 
-    def update(self, members: Update) -> None:
+    def update(self, members: Update, said_by: str = "turn.tool") -> None:
         """Change what is known of it; the newest protocol version's names."""
-        self.emit({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members})
+        self.emit({"sessionUpdate": "tool_call_update", "toolCallId": self.id, **members}, said_by)
 
-    async def _add(self, item: Update) -> None:
+    async def _add(self, item: Update, said_by: str = "turn.tool") -> None:
         self.is_empty = False
-        self.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item})
+        self.emit({"sessionUpdate": "tool_call_content_chunk", "toolCallId": self.id, "content": item}, said_by)
         await self._output.give_way()
 
     async def add_terminal(self, terminal_id: str) -> None:
         """Show a terminal in it."""
         await self._add({"type": "terminal", "terminalId": terminal_id})
 
-    def emit(self, update: Update) -> None:
+    def emit(self, update: Update, said_by: str = "") -> None:
         """Emit another update in the same turn, beside what is being said; where it goes on, beside the turns."""
         self._need_open()
         if self._goes_on:
-            self._output.emit_in_background(update)
+            self._output.emit_in_background(update, said_by)
         else:
-            self._output.emit_beside(update)
+            self._output.emit_beside(update, said_by)
 
     def emit_in_background(self, update: Update) -> None:
         """Emit an update of something that goes on beside the turns."""
@@ -329,6 +342,7 @@ class ToolCall:
 
     if not TYPE_CHECKING:  # type checkers say it too
         __enter__ = __exit__ = needs_async_with
+        __await__ = is_not_awaited
 
     def _begin_to_go_on(self, work: Coroutine[Any, Any, object]) -> None:
         self._goes_on = self._cancellable = True
@@ -359,3 +373,14 @@ class ToolCall:
             with suppress(HoldfastError):  # the session may not be ours any more
                 self.close(status)
             self.end_in_background(self.id)
+
+
+def _location(location: Any) -> tuple[str, int]:
+    """Return a path and its line, 0 if it has none; raise `UsageError` for what is no place in a file."""
+    match location:
+        case (path, int(line)):
+            return checked_path(path), line
+        case _ if isinstance(location, str | os.PathLike):
+            return checked_path(cast("object", location)), 0
+        case _:
+            raise UsageError(f'a location cannot be {location!r}; write `locations=["a.py", ("b.py", 12)]`')

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from holdfast.agent.decorators import called_as, unknown_name
 from holdfast.agent.messages import Message
 from holdfast.agent.questions import form_question, permission_question, url_question
 from holdfast.agent.tools import ToolCall
 from holdfast.agent.turn_output import AT_ONCE, TurnOutput, plan_entries
 from holdfast.awaiting import awaited
-from holdfast.model import ALLOW_OR_REJECT, ElicitationAnswer, checked_stop_reason, new_id, text_event
+from holdfast.model import ALLOW_OR_REJECT, ElicitationAnswer, checked_stop_reason, checked_text, new_id, text_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +41,14 @@ class Turn:
         self._turn = turn
         self._output = TurnOutput(turn, session.cwd)
         self._messages = self._output.messages
+
+    if not TYPE_CHECKING:  # type checkers say it too
+
+        def __getattr__(self, name: str) -> object:
+            from holdfast.agent.session import Session  # noqa: PLC0415  (a mistake)
+
+            elsewhere = {"turn.session.{}": Session, "async with turn.tool(…) as call: await call.{}(…)": ToolCall}
+            raise unknown_name("turn", self, name, elsewhere)
 
     @property
     def client(self) -> ClientServices | None:
@@ -105,6 +114,7 @@ class Turn:
         """
         await self._output.say(text_event("agent_thought_chunk", self._messages.add_to("agent_thought"), text))
 
+    @called_as('async with turn.message() as message: await message.say("…")')
     def message(self, *, thought: bool = False) -> Message:
         """Begin a message by hand: ``async with turn.message() as message: await message.say("…")``.
 
@@ -145,8 +155,9 @@ class Turn:
             UsageError: it is no mapping, or not what its `type` says.
 
         """
-        await self._output.show_block("agent_message", self._messages.add_to("agent_message"), block)
+        await self._output.show_block("agent_message", self._messages.add_to("agent_message"), block, "turn.show")
 
+    @called_as('async with turn.tool("Read file", kind="read") as call:')
     def tool(
         self,
         title: str,
@@ -176,6 +187,7 @@ class Turn:
         """
         return ToolCall(self._output, title, kind, input, locations, name, pending=pending, cancellable=cancellable)
 
+    @called_as('await turn.call_tool("server", "tool", {"city": "Oslo"})')
     async def call_tool(
         self,
         server: str,
@@ -210,21 +222,27 @@ class Turn:
         shown = title or f"{server}: {tool}"
         return await call_tool(self, server, tool, arguments or {}, title=shown, kind=kind, timeout=timeout)
 
-    async def plan(self, entries: Iterable[str | tuple[str, str] | tuple[str, str, str]], *, id: str = "plan") -> None:
+    @called_as('await turn.plan(["Look", ("Act", "in_progress")])')
+    async def plan(
+        self,
+        entries: Iterable[str | tuple[str, str] | tuple[str, str, str] | Mapping[str, Any]],
+        *,
+        id: str = "plan",
+    ) -> None:
         """Show the plan, whole.
 
         Args:
             entries: what is to be done: texts, or texts with a status (``pending``, ``in_progress``, ``completed``, or
                 ``cancelled``: version 1 clients are shown no such entry), or with status and priority (``high``,
-                ``medium``, ``low``).
+                ``medium``, ``low``); or each as the protocol has it: ``{"content": "Look", "status": "pending"}``.
             id: which plan, where there are several.
 
         Raises:
-            UsageError: it is one text and no list, or there is no such status or priority.
+            UsageError: it is one text and no list, an entry is none of these, or there is no such status or priority.
 
         """
         plan = {"type": "items", "planId": id, "entries": plan_entries(entries)}
-        self._output.emit({"sessionUpdate": "plan_update", "plan": plan})
+        self._output.emit({"sessionUpdate": "plan_update", "plan": plan}, "turn.plan")
 
     async def plan_markdown(self, text: str, *, id: str = "plan") -> None:
         """Show the plan, whole, as a Markdown text. Version 1 clients are shown it as the only entry of a plan.
@@ -234,7 +252,8 @@ class Turn:
             id: which plan, where there are several.
 
         """
-        self._output.emit({"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": id, "content": text}})
+        plan = {"type": "markdown", "planId": id, "content": checked_text(text)}
+        self._output.emit({"sessionUpdate": "plan_update", "plan": plan}, "turn.plan_markdown")
 
     async def compaction(self, summary: str) -> None:
         """Show that what was said so far has become a summary for the model. The user's history stays as it is.
@@ -245,10 +264,11 @@ class Turn:
             summary: what the model has in its place.
 
         """
-        content = [{"type": "text", "text": summary}]
+        content = [{"type": "text", "text": checked_text(summary)}]
         update: Update = {"compactionId": new_id("compaction"), "status": "completed", "summary": content}
-        self._output.emit({"sessionUpdate": "compaction_update", **update})
+        self._output.emit({"sessionUpdate": "compaction_update", **update}, "turn.compaction")
 
+    @called_as('await turn.subagent(session_id, title="Tests")')
     async def subagent(
         self,
         session_id: str,
@@ -270,8 +290,9 @@ class Turn:
         """
         about = {"title": title, "description": description, "state": None if state is None else {"state": state}}
         known = {name: value for name, value in about.items() if value is not None}
-        self._output.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known})
+        self._output.emit({"sessionUpdate": "subagent_update", "sessionId": session_id, **known}, "turn.subagent")
 
+    @called_as("await turn.usage(12_000, 200_000, cost=0.31)")
     async def usage(
         self,
         used: int,
@@ -297,10 +318,11 @@ class Turn:
         update: Update = {"sessionUpdate": "usage_update", "used": used, "size": size}
         if cost is not None:
             update["cost"] = {"amount": cost, "currency": currency}
-        self._output.emit_beside(update)
+        self._output.emit_beside(update, "turn.usage")
         if input_tokens or output_tokens:
             self._output.add_usage(input_tokens, output_tokens)
 
+    @called_as('await turn.notice("Out of disk space", severity="warning")')
     async def notice(
         self, title: str, description: str | None = None, *, severity: Literal["info", "warning", "error"] = "info"
     ) -> None:
@@ -313,7 +335,8 @@ class Turn:
 
         """
         update: Update = {"sessionUpdate": "notice", "severity": severity, "title": title}
-        self._output.emit_beside(update if description is None else {**update, "description": description})
+        shown = update if description is None else {**update, "description": description}
+        self._output.emit_beside(shown, "turn.notice")
 
     def stop(self, reason: StopReason) -> None:
         """Set why the turn ends, where it is not because all was said.
@@ -344,6 +367,7 @@ class Turn:
     # Asking
 
     @awaited
+    @called_as('if await turn.allow("Delete it?", call):')
     async def allow(
         self,
         question: str,
@@ -378,6 +402,7 @@ class Turn:
         return chosen is not None and chosen.kind.startswith("allow")
 
     @awaited
+    @called_as('await turn.choose("Which?", [PermissionOption("a", "A", "allow_once")])')
     async def choose(
         self,
         question: str,
@@ -412,6 +437,7 @@ class Turn:
         return permission.chosen(await self._turn.ask(permission))
 
     @awaited
+    @called_as('await turn.ask("Who?", {"name": {"type": "string"}})')
     async def ask(
         self, message: str, fields: Mapping[str, Any], *, required: Sequence[str] = ()
     ) -> dict[str, Any] | None:
@@ -434,6 +460,7 @@ class Turn:
         return None if answer is None else {name: value for name, value in answer.items() if value is not None}
 
     @awaited
+    @called_as('await turn.ask_url("Pay here", "https://example.com")')
     async def ask_url(self, message: str, url: str, *, id: str | None = None) -> bool:
         """Ask the user to go to an address.
 

@@ -6,15 +6,15 @@ Authors see none of this: they have a `Turn`, and what that hands out.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.agent.messages import OpenMessages
 from holdfast.errors import UsageError
-from holdfast.model import checked_event, event_from, split_update
+from holdfast.model import checked_event, checked_text, event_from, split_update
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from holdfast.agent.messages import MessageKind
     from holdfast.engine import LiveTurn
@@ -40,23 +40,26 @@ class TurnOutput:
         return not self._turn.running
 
     def absolute(self, path: str) -> str:
-        """Return a path made absolute, as clients want paths."""
+        """Return a path made absolute, as clients want paths; raise `UsageError` for what is none."""
+        if not isinstance(path, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+            path = checked_path(path)
         return path if os.path.isabs(path) else os.path.normpath(os.path.join(self._cwd, path))  # noqa: PTH117, PTH118
 
     # Updates
 
-    def emit(self, update: Update) -> None:
-        """Emit any update; what is said next is a new message."""
+    def emit(self, update: Update, said_by: str = "") -> None:
+        """Emit any update; what is said next is a new message. An error names the author's verb if it is given."""
+        event = checked_event(update, said_by)
         self.messages.end()
-        self.emit_beside(update)
+        self._turn.emit(event)
 
-    def emit_beside(self, update: Update) -> None:
+    def emit_beside(self, update: Update, said_by: str = "") -> None:
         """Emit an update that does not end the message which is being said."""
-        self._turn.emit(checked_event(update))
+        self._turn.emit(checked_event(update, said_by))
 
-    def emit_in_background(self, update: Update) -> None:
+    def emit_in_background(self, update: Update, said_by: str = "") -> None:
         """Emit an update of work that goes on beside the turns: in whatever turn runs now, or between turns."""
-        self._turn.session.emit(checked_event(update))
+        self._turn.session.emit(checked_event(update, said_by))
 
     async def emit_text(self, event: Event) -> None:
         """Emit an event whose content is text, however long."""
@@ -80,14 +83,15 @@ class TurnOutput:
         if event.plain_text:
             await self.emit_text(event)
 
-    async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any]) -> None:
+    async def show_block(self, kind: MessageKind, message_id: str, block: Mapping[str, Any], said_by: str) -> None:
         """Add a content block to a message."""
-        self.emit_beside({"sessionUpdate": f"{kind}_chunk", "messageId": message_id, "content": checked_block(block)})
+        content = checked_block(block, said_by)
+        self.emit_beside({"sessionUpdate": f"{kind}_chunk", "messageId": message_id, "content": content}, said_by)
         await self.give_way()
 
     async def replace_message(self, kind: MessageKind, message_id: str, text: str) -> None:
         """Replace all of a message by a text."""
-        content = [{"type": "text", "text": text}]
+        content = [{"type": "text", "text": checked_text(text)}]
         await self.emit_text(checked_event({"sessionUpdate": kind, "messageId": message_id, "content": content}))
 
     def add_usage(self, input_tokens: int, output_tokens: int) -> None:
@@ -128,17 +132,48 @@ def text_parts(text: str) -> Iterable[str]:
     return (text[at : at + AT_ONCE] for at in range(0, len(text), AT_ONCE))
 
 
-def plan_entries(entries: Iterable[str | tuple[str, str] | tuple[str, str, str]]) -> list[Update]:
-    """Return the entries of a plan as the protocol has them; raise `UsageError` where it is one text."""
+PLAN = 'turn.plan(["Look", ("Act", "in_progress"), {"content": "Test", "status": "pending"}])'
+"""What a plan can be made of, for an author who has made one of something else."""
+
+
+def plan_entries(entries: Iterable[str | tuple[str, str] | tuple[str, str, str] | Mapping[str, Any]]) -> list[Update]:
+    """Return the entries of a plan as the protocol has them; raise `UsageError` for what is no list of them."""
     if isinstance(entries, str):
         raise UsageError("a plan is a list; write `turn.plan([…])`, or `turn.plan_markdown(…)` for a whole text")
-    given = [(entry,) if isinstance(entry, str) else entry for entry in entries]
-    full = [(*members, *("pending", "medium")[len(members) - 1 :]) for members in given]
-    return [{"content": content, "status": status, "priority": priority} for content, status, priority in full]
+    if isinstance(entries, Mapping) or not isinstance(entries, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
+        raise UsageError(f"turn.plan: a plan is a list, not {type(cast('object', entries)).__name__}; write `{PLAN}`")
+    return [_plan_entry(entry) for entry in entries]
 
 
-def checked_block(block: Mapping[str, Any]) -> Update:
+def _plan_entry(entry: Any) -> Update:
+    members: dict[str, object] = {"status": "pending", "priority": "medium"}
+    match entry:
+        case str():
+            return {"content": entry, **members}
+        case Mapping():
+            return {**members, **entry}
+        case (content,) | (content, _) | (content, _, _):
+            return {
+                "content": content,
+                **members,
+                **dict(zip(members, entry[1:], strict=False)),
+            }
+        case _:
+            raise UsageError(f"turn.plan: an entry cannot be {entry!r}; write `{PLAN}`")
+
+
+def checked_block(block: Mapping[str, Any], said_by: str) -> Update:
     """Return a content block as a dict; raise `UsageError` for what is no mapping. What is in it is checked later."""
     if not isinstance(block, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (agent code may give anything)
-        raise UsageError(f"a content block must be a mapping, not {type(cast('object', block)).__name__}")
+        given = type(cast("object", block)).__name__
+        raise UsageError(f'{said_by}: a content block must be a mapping, not {given}; write `{{"type": "image", …}}`')
     return dict(block)
+
+
+def checked_path(path: object) -> str:
+    """Return a path as a string; raise `UsageError` for what is none."""
+    if isinstance(path, os.PathLike):
+        return os.fspath(cast("os.PathLike[str]", path))
+    if not isinstance(path, str):
+        raise UsageError(f"a path must be a string, not {type(path).__name__}")
+    return path

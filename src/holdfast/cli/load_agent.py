@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,5 +82,15 @@ def _why(path: Path, failure: Exception) -> str:
     if isinstance(failure, ImportError | HoldfastError):
         frames = author_frames(extract_tb(failure.__traceback__))
         where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(path)
-        return f"{where}: {failure}"
+        return f"{where}: {failure}{_meant_name(failure)}"
     return f"{path} cannot be loaded\n{format_for_author(failure)}"
+
+
+def _meant_name(failure: Exception) -> str:
+    """Return which name of a module may have been meant by one that it does not have."""
+    from holdfast.model import near_name  # noqa: PLC0415
+
+    wrong = re.match(r"cannot import name '(\w+)'", str(failure)) if isinstance(failure, ImportError) else None
+    module = sys.modules.get(getattr(failure, "name", None) or "")
+    near = near_name(wrong[1], dir(module)) if wrong and module else ""
+    return f"; did you mean {near!r}?" if near else ""

@@ -17,14 +17,32 @@ from holdfast.model.asks import (
 )
 from holdfast.model.checks import check_update, checked_event, checked_stop_reason
 from holdfast.model.content import SystemPrompt, checked_prompt, checked_system_prompt
-from holdfast.model.events import Event, Update, event_from, in_one_line, is_object, text_event, without_lone_surrogates
+from holdfast.model.events import (
+    Event,
+    Update,
+    checked_text,
+    event_from,
+    in_one_line,
+    is_object,
+    text_event,
+    without_lone_surrogates,
+)
 from holdfast.model.forms import form_fits
 from holdfast.model.history import Entry, History, Terminal, latest
 from holdfast.model.ids import made_at, new_id, new_session_id
 from holdfast.model.json_values import check_json
 from holdfast.model.kinds import RULES, Fold, Rule
 from holdfast.model.lifecycle import Phase, StopReason, TurnEnd, TurnTrigger, next_phase
-from holdfast.model.options import Choice, ChoiceGroup, Option, OptionValue, checked_value, options_update
+from holdfast.model.near_names import choice_of, near_name
+from holdfast.model.options import (
+    Choice,
+    ChoiceGroup,
+    Option,
+    OptionValue,
+    checked_value,
+    no_such_option,
+    options_update,
+)
 from holdfast.model.positions import Position
 from holdfast.model.sessions import (
     LOCAL,
@@ -93,7 +111,9 @@ __all__ = [
     "checked_roots",
     "checked_stop_reason",
     "checked_system_prompt",
+    "checked_text",
     "checked_value",
+    "choice_of",
     "event_from",
     "forked",
     "form_fits",
@@ -101,9 +121,11 @@ __all__ = [
     "is_object",
     "latest",
     "made_at",
+    "near_name",
     "new_id",
     "new_session_id",
     "next_phase",
+    "no_such_option",
     "normal_path",
     "options_update",
     "shortened_update",

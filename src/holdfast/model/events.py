@@ -91,15 +91,20 @@ _encode = msgspec.json.Encoder(enc_hook=_as_json).encode
 def text_event(kind: str, key: str, text: str) -> Event:
     """Return the event of a chunk of plain text; raise `UsageError` where `text` is no string."""
     if type(text) is not str:
-        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (what agent code says is unknown)
-            raise UsageError(f"text must be a string, not {type(text).__name__}; {_advice_for(text)}")
-        text = str.__str__(text)
+        text = checked_text(text)
     try:
         body = _encode(_TextChunk(kind, key, _Text(text)))
     except UnicodeEncodeError:
         text = without_lone_surrogates(text)
         body = _encode(_TextChunk(kind, key, _Text(text)))
     return Event(kind, key, body, text)
+
+
+def checked_text(text: object) -> str:
+    """Return what agent code says as a plain string; raise `UsageError` where it is none."""
+    if not isinstance(text, str):
+        raise UsageError(f"text must be a string, not {type(text).__name__}; {_advice_for(text)}")
+    return str.__str__(text)
 
 
 def _advice_for(value: object) -> str:
@@ -113,10 +118,11 @@ def _advice_for(value: object) -> str:
     return "give its `str()` if that is what the user should read"
 
 
-def event_from(update: Update, body: bytes | None = None) -> Event:
+def event_from(update: Update, body: bytes | None = None, *, said_by: str = "") -> Event:
     """Return the event of an update; `body` is the update as it arrived encoded, where it did.
 
-    Raise `UsageError` where it cannot be encoded. Whether it is well formed is not looked at here.
+    Raise `UsageError` where it cannot be encoded, which names the author's verb if it was `said_by` one. Whether the
+    update is well formed is not looked at here.
     """
     if body is not None:
         body = in_one_line(body)
@@ -127,7 +133,8 @@ def event_from(update: Update, body: bytes | None = None) -> Event:
             update = without_lone_surrogates(update)
             body = _encode(update)
         except (TypeError, RecursionError) as e:
-            raise UsageError(f"{update.get('sessionUpdate')} cannot be written as JSON: {e}") from None
+            what = f"{said_by}: what it was given" if said_by else update.get("sessionUpdate")
+            raise UsageError(f"{what} cannot be written as JSON: {e}") from None
     kind = update["sessionUpdate"]
     rule = RULES.get(kind, OPAQUE)
     plain = None

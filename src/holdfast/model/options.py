@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from holdfast.errors import InvalidParams
+from holdfast.model.near_names import choice_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -143,14 +144,24 @@ def _described_choice(choice: Choice | ChoiceGroup) -> Update:
     return described
 
 
+def no_such_option(options: tuple[Option, ...], option_id: str) -> str:
+    """Return what is wrong with the id of an option that was not offered."""
+    known = (option.id for option in options)
+    return f"There is no option {option_id!r}{choice_of(option_id, known, are='there are:')}"
+
+
 def checked_value(options: tuple[Option, ...], option_id: str, value: object) -> OptionValue:
     """Return a value that is to be set; raise `InvalidParams` for one that was not offered (D2)."""
     option = next((option for option in options if option.id == option_id), None)
     if option is None:
-        known = ", ".join(option.id for option in options) or "none"
-        raise InvalidParams(f"There is no option {option_id!r}; there are: {known}")
+        raise InvalidParams(no_such_option(options, option_id))
     if not option.accepts(value):
-        offered = "true, false" if option.is_switch else ", ".join(option.values())
-        raise InvalidParams(f"Option {option_id!r} cannot be {value!r}; it can be: {offered}")
+        if option.is_switch:
+            raise InvalidParams(f"Option {option_id!r} cannot be {value!r}; it can be: true, false")
+        if option.category in ("mode", "model"):
+            there_are = choice_of(value, option.values(), are="there are:")
+            raise InvalidParams(f"There is no {option.category} {value!r}{there_are}")
+        can_be = choice_of(value, option.values(), are="it can be:")
+        raise InvalidParams(f"Option {option_id!r} cannot be {value!r}{can_be}")
     assert isinstance(value, str | bool)
     return value
