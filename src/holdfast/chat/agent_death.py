@@ -39,4 +39,4 @@ def again_question(*, in_vain: bool) -> KeyQuestion:
     an agent that dies at once would be started over and over by a key that is held down.
     """
     choices = (Choice("r", "Start it again with this session", "again", "good"), Choice("q", "Leave", "leave"))
-    return KeyQuestion("The agent is gone.", choices, "leave" if in_vain else "again")
+    return KeyQuestion("The agent is gone.", choices, "leave" if in_vain else "again", enter_ends_text=True)

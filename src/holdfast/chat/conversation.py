@@ -251,8 +251,10 @@ class Conversation:
             except RemoteError as e:
                 if e.code != AUTH_REQUIRED or not self.connection.auth_methods:
                     raise
+                self.show_activity("")  # what waits now is the question
                 if not await log_in(self, f"The agent wants you to log in: {error_text(e)}"):
                     raise
+                self.show_activity("opening the session")
         if again:
             self.screen.show(Note("The agent runs again, in the same session.", tone="good"))
         else:

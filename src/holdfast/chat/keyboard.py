@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 CALM = 0.5
 """A question is asked when no key was pressed for so many seconds: what was being typed must not become an answer."""
 
+ALONE = 0.3
+"""A key answers a question if no other follows within so many seconds: what is typed in one go is a prompt."""
+
 
 TWICE = 0.8
 """Escape is pressed twice if no more than so many seconds are between."""
@@ -54,6 +57,8 @@ class Keyboard:
         """Whether another program has the terminal."""
         self.wrong: str = ""
         """What is wrong with the line that was given last."""
+        self.typed_on: bool = False
+        """Whether a text was typed while a key was asked for."""
         self.interrupts: int = 0
         """How often in a row the user wanted something to stop."""
         self.buffer: Buffer = Buffer(
@@ -73,6 +78,8 @@ class Keyboard:
         self._answered: asyncio.Future[str | None] | None = None
         self._last_key = 0.0
         self._filled = 0.0  # when a line was asked for last
+        self._pressed: list[tuple[str, str | None]] = []  # keys that may be an answer, or a text; the answer of each
+        self._settling: asyncio.TimerHandle | None = None
         self._escaped = 0.0  # when Escape was pressed last, with nothing to stop
 
     async def read(self) -> str | None:
@@ -97,10 +104,11 @@ class Keyboard:
         """Ask for a key; return the value of the answer, or the default."""
         async with self._asking:
             await self._calm()
-            self.key_question = question
+            self.key_question, self.typed_on = question, False
             try:
                 return await self._answer(question.default)
             finally:
+                self._type_on()
                 self.key_question = None
 
     async def ask_line(self, question: LineQuestion) -> str | None:
@@ -208,8 +216,9 @@ class Keyboard:
             (("c-d",), editing, self._delete_or_leave),
             ((Keys.Any,), editing, self._type),
             ((Keys.Any,), asking, self._choose),
-            (("enter",), asking, self._take_default),
-            (("escape",), asking, self._take_default),
+            ((Keys.BracketedPaste,), asking, self._paste_on),
+            (("enter",), asking, self._confirm),
+            (("escape",), asking, self._give_up),
             (("enter",), filling, self._fill),
             (("escape",), filling, self._decline),
             (("c-d",), ~editing & ~is_searching, self._leave),
@@ -222,6 +231,9 @@ class Keyboard:
 
     def _send(self, _: KeyPressEvent) -> None:
         self.interrupts = 0
+        self._send_line()
+
+    def _send_line(self) -> None:
         text = self.buffer.text
         if text.strip():
             self.buffer.append_to_history()
@@ -314,11 +326,48 @@ class Keyboard:
 
     def _choose(self, event: KeyPressEvent) -> None:
         self.interrupts = 0
-        for choice in self.key_question.choices if self.key_question is not None else ():
-            if choice.key == event.data:
-                self._give(choice.value)
+        choices = self.key_question.choices if self.key_question is not None else ()
+        self._press(event.data, next((choice.value for choice in choices if choice.key == event.data), None))
 
-    def _take_default(self, _: KeyPressEvent) -> None:
+    def _confirm(self, _: KeyPressEvent) -> None:
+        """Take the answer of Enter; where there is none, it is no answer."""
+        question = self.key_question
+        if question is not None and question.enter_ends_text:
+            self._give(question.default)
+        else:
+            self._press("\n", None if question is None else question.default)
+
+    def _paste_on(self, event: KeyPressEvent) -> None:
+        self._pressed += [(character, None) for character in event.data.replace("\r\n", "\n").replace("\r", "\n")]
+        self._type_on()
+
+    def _press(self, key: str, answer: str | None) -> None:
+        """Take a key that answers a question if it stays alone."""
+        self._pressed.append((key, answer))
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.get_running_loop().call_later(ALONE, self._settle)
+
+    def _settle(self) -> None:
+        if len(self._pressed) > 1:
+            self._type_on()
+        elif (answer := self._pressed.pop()[1]) is not None:
+            self._give(answer)
+
+    def _type_on(self) -> None:
+        """Put what was typed in one go where it would have gone without a question; forget a single key."""
+        if self._settling is not None:
+            self._settling.cancel()
+        typed, self._pressed = [key for key, _ in self._pressed], []
+        for key in typed if len(typed) > 1 else ():
+            self.typed_on = True
+            if key == "\n":
+                self._send_line()
+            elif key.isprintable():
+                self.buffer.insert_text(key)
+        self._changed()
+
+    def _give_up(self, _: KeyPressEvent) -> None:
         self._give(None if self.key_question is None else self.key_question.default)
 
     def _pick(self, _: KeyPressEvent) -> None:

@@ -101,9 +101,13 @@ class LineScreen:
             return question.default
         async with self._asking:
             listed = [f"  [{choice.key}] {safe_line(choice.label)}" for choice in question.choices]
-            line = await self._answer("\n".join((safe_line(question.text), *listed)))
             values = {choice.key: choice.value for choice in question.choices}
-            return question.default if line is None else values.get(line.strip(), question.default)
+            while True:
+                line = await self._answer("\n".join((safe_line(question.text), *listed)))
+                if line is None or line.strip() in ("", "\x1b"):
+                    return question.default
+                if line.strip() in values or question.default is not None:
+                    return values.get(line.strip(), question.default)
 
     async def ask_line(self, question: LineQuestion) -> str | None:
         """Ask for a line, again while something is wrong with it."""
@@ -156,16 +160,20 @@ class LineScreen:
         self._interrupts += 1
 
     async def _answer(self, question: str) -> str | None:
-        """Print a question; return the first line that is typed after it."""
-        self._lines.clear()
+        """Print a question; return the first line that is typed after it. Earlier lines stay prompts."""
+        before = self._lines
+        self._lines = deque()
         self._stdout.write(f"{question}\n? ")
         self._stdout.flush()
-        while not self._lines:
-            if self._ended or self.left.is_set():
-                return None
-            self._news.clear()
-            await self._news.wait()
-        return self._lines.popleft()
+        try:
+            while not self._lines:
+                if self._ended or self.left.is_set():
+                    return None
+                self._news.clear()
+                await self._news.wait()
+            return self._lines.popleft()
+        finally:
+            self._lines.extendleft(reversed(before))
 
     def _prompt(self) -> None:
         if self.interactive:

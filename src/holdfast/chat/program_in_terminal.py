@@ -38,6 +38,8 @@ async def run_in_terminal(command: tuple[str, ...], cwd: str, env: dict[str, str
     try:
         with suppress(OSError, termios.error):
             termios.tcsetwinsize(theirs, termios.tcgetwinsize(sys.stdout.fileno()))
+        with suppress(OSError, termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # what was typed before is no answer to the program
         os.set_blocking(ours, False)
         try:
             process = await asyncio.create_subprocess_exec(*command, cwd=cwd, env=env, stderr=theirs)

@@ -25,11 +25,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class KeyQuestion:
-    """A question that is answered with a single key; `default` is the answer of Enter and Escape."""
+    """A question that is answered with a single key; `default` is the answer of Enter and Escape.
+
+    Without a default Escape gives up, and Enter does nothing.
+    """
 
     text: str
     choices: tuple[Choice, ...]
     default: str | None = None
+    enter_ends_text: bool = False
+    """Whether Enter gives the default also behind a text that is being typed. Otherwise it belongs to the text."""
 
 
 @dataclass(frozen=True, slots=True)

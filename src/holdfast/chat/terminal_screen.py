@@ -344,6 +344,8 @@ class TerminalScreen:
                 text += [("", "\n  "), ("class:key", f"[{choice.key}]"), (f"class:{choice.tone}", f" {label}")]
                 if choice.value == key_question.default:
                     text += [("class:hint", " (Enter)")]
+            if self._keyboard.typed_on:
+                text += [("", "\n"), ("class:hint", self._cut("What you typed is kept. Answer with one of the keys."))]
         elif self._keyboard.list_question is not None:
             text += [("class:ask", self._cut(safe_line(self._keyboard.list_question.text)))]
         elif line_question is not None:
