@@ -63,12 +63,49 @@ def test_the_page_of_this_machine_makes_links_too(tmp_path: Path) -> None:
         assert get(page.port, made.stdout.strip().removeprefix(page.base))[0] == 303
 
 
-def test_nobody_but_the_user_who_runs_the_server_gets_a_link(tmp_path: Path) -> None:
+def test_somebody_without_a_token_gets_no_link(tmp_path: Path) -> None:
     elsewhere = str(tmp_path / "elsewhere" / "s.db")
     with ServeProcess(tmp_path, options=("--web",)) as server:
-        for token, why in ((server.token("ada"), "Only the user who runs this server"), ("hf_guess", "answered 401")):
-            refused = link(server.base, "--store", elsewhere, token=token)
-            assert refused.returncode == 1 and refused.stdout == "" and why in refused.stderr
+        refused = link(server.base, "--store", elsewhere, token="hf_guess")
+        assert refused.returncode == 1 and refused.stdout == "" and "answered 401" in refused.stderr
+
+
+def test_a_token_makes_links_for_its_own_person(tmp_path: Path) -> None:
+    with ServeProcess(tmp_path, options=("--web",)) as server:
+        file = tmp_path / "ada.token"
+        file.write_text(server.token("ada") + "\n")
+        made = link(server.base, "--token-file", str(file))
+        assert made.returncode == 0, made.stderr
+        path = made.stdout.strip().removeprefix(server.base)
+        status, cookie, _ = get(server.port, path, wanted="set-cookie")
+        assert status == 303
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+        connection.request("POST", "/link", headers={"Cookie": cookie.partition(";")[0], "Origin": server.base})
+        assert connection.getresponse().status == 403, "a cookie makes no link"
+        connection.close()
+        assert get(server.port, "/", cookie=cookie.partition(";")[0])[0] == 200
+        assert token_command("remove", "ada", server=server).returncode == 0
+        assert get(server.port, "/", cookie=cookie.partition(";")[0])[0] == 401
+
+
+def token_command(*words: str, server: ServeProcess) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "holdfast", "token", *words, "--store", server.store]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
+
+
+def test_a_new_token_comes_with_a_link_of_the_server_that_runs(tmp_path: Path) -> None:
+    with ServeProcess(tmp_path, options=("--web",)) as server:
+        made = token_command("new", "bob", "--link", server=server)
+        assert made.returncode == 0, made.stderr
+        token, address = made.stdout.split()
+        assert token.startswith("hf_") and address.startswith(f"{server.base}/link/")
+        path = address.removeprefix(server.base)
+        assert [get(server.port, path)[0] for _ in range(2)] == [303, 403]
+        assert link("--store", server.store).stdout.startswith(f"{server.base}/link/")
+        server.kill()
+    late = token_command("new", "bob", "--link", server=server)
+    assert late.returncode == 1 and late.stdout == ""
+    assert "no `holdfast serve --web` runs on this store" in late.stderr
 
 
 def test_a_link_of_a_server_without_a_page_signs_in_and_says_how_to_have_one(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -14,7 +14,7 @@ import click
 from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.hosting_options import check_hosting, has_launcher, hosting_options, make_hosting, make_workspaces
 from holdfast.cli.node_options import node_address
-from holdfast.cli.server_files import LocalOrTokens, local_token, server_files
+from holdfast.cli.server_files import LocalOrTokens, announced, local_token, server_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -128,6 +128,7 @@ def serve(ctx: click.Context, agent: str | None, **options: Any) -> int:
 
 async def _serve(agent: str | None, command: tuple[str, ...] | None, options: Mapping[str, Any]) -> None:
     from holdfast.server.remote.serving import listen, serve  # noqa: PLC0415
+    from holdfast.store.address import MEMORY  # noqa: PLC0415
 
     _check(options)
     options = {**options, "node": node_address(options)}
@@ -137,10 +138,12 @@ async def _serve(agent: str | None, command: tuple[str, ...] | None, options: Ma
     hosted = _hosted(options)
     async with _agent_port(agent, command, options, hosted) as agent_port:
         server = _remote_server(_host(agent_port, options), options, port, hosted)
-        await serve(
-            server, listening, tls_cert=options["tls_cert"], tls_key=options["tls_key"],
-            on_ready=lambda: _greet(server, options, port),
-        )  # fmt: skip
+        is_found = options["has_page"] and options["store"] != MEMORY
+        with announced(hosted.files, _base(options, port)) if is_found else nullcontext():
+            await serve(
+                server, listening, tls_cert=options["tls_cert"], tls_key=options["tls_key"],
+                on_ready=lambda: _greet(server, options, port),
+            )  # fmt: skip
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -319,10 +322,7 @@ def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:
     """Tell how to connect."""
-    scheme = "http" if options["tls_cert"] is None else "https"
-    named = options["names"][0] if options["names"] else None
-    address = options["host"] if options["host"] not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
-    base = f"{scheme}://{named}" if named else f"{scheme}://{address}:{port}"
+    base = _base(options, port)
     lines = [f"Serving at {base}{server.path}", "", f"  in a browser      {_for_a_browser(server, options, base)}"]
     token, tokens = _options_to_find_tokens(options)
     lines += [
@@ -330,10 +330,20 @@ def _greet(server: RemoteServer, options: Mapping[str, Any], port: int) -> None:
         f"  in the terminal   holdfast chat {base}{server.path}{token}",
     ]
     if not options["no_auth"]:
-        lines.append(f"  for others        holdfast token new NAME{tokens}")
+        link = "" if not options["has_page"] else f" --link --url {base}" if tokens else " --link"
+        lines.append(f"  for others        holdfast token new NAME{link}{tokens}")
     sys.stderr.write("\n".join(lines) + "\n\n")
     sys.stderr.flush()
     logging.getLogger(__name__).info("Ready")
+
+
+def _base(options: Mapping[str, Any], port: int) -> str:
+    """Return the address under which the server is reached."""
+    scheme = "http" if options["tls_cert"] is None else "https"
+    if options["names"]:
+        return f"{scheme}://{options['names'][0]}"
+    address = options["host"] if options["host"] not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
+    return f"{scheme}://{address}:{port}"
 
 
 def _for_a_browser(server: RemoteServer, options: Mapping[str, Any], base: str) -> str:

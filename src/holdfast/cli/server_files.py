@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import UsageError
@@ -10,6 +13,7 @@ from holdfast.secret_files import is_guessable, read_or_make
 from holdfast.store.address import default_address, directory_beside
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from holdfast.server.remote import RemoteRequest, TokenFile
@@ -32,6 +36,8 @@ class ServerFiles(NamedTuple):
     homes: Path
     """Homes of agents behind a launcher."""
     audit: Path
+    address: Path
+    """The address of the server with a page that runs on the store, which holds a lock on it."""
 
 
 def server_files(store: str | None = None) -> ServerFiles:
@@ -40,7 +46,45 @@ def server_files(store: str | None = None) -> ServerFiles:
     return ServerFiles(
         beside / "tokens.toml", beside / "cookie.key", beside / "connections", beside / "local.token",
         beside / "workspaces", beside / "shares", beside / "homes", beside / "audit.jsonl",
+        beside / "server.address",
     )  # fmt: skip
+
+
+@contextmanager
+def announced(files: ServerFiles, address: str) -> Generator[None]:
+    """Let commands of this user find a server while it runs; the first one of a store, where there are several."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl  # noqa: PLC0415  (there is none on Windows)
+
+    files.address.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(files.address, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, address.encode())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def running_server(files: ServerFiles) -> str | None:
+    """Return the address of the server that runs on a store; None if none does.
+
+    An address that nobody holds a lock on may be another user's program by now, which must be shown no token.
+    """
+    if sys.platform == "win32" or not files.address.is_file():
+        return None
+    import fcntl  # noqa: PLC0415
+
+    with files.address.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read().strip() or None
+    return None
 
 
 class LocalOrTokens:

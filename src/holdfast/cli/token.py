@@ -15,6 +15,7 @@ def token() -> None:
 
     \b
       holdfast token new ada           print a token for Ada, once; only its hash is stored
+      holdfast token new ada --link    the same, and a link that signs in her browser
       holdfast token new ada --workspace /srv/ada
                                        the same, and say where on the server she may work
       holdfast token list              who has tokens
@@ -33,14 +34,27 @@ def token() -> None:
     multiple=True,
     help="A directory on the server in which NAME may open sessions; may be given more than once.",
 )
+@click.option("--link", "with_link", is_flag=True, help="Also print a link that signs in a browser, once.")
+@click.option("--url", metavar="URL", help="With --link: the server (default: the one that runs on the store).")
 @click.option("--tokens", type=click.Path(dir_okay=False, path_type=Path), help="The file (default: beside the store).")
-def new(name: str, workspaces: tuple[str, ...], tokens: Path | None) -> None:
-    """Print a new token for NAME."""
+@click.option("--store", metavar="FILE", help="The store of the server, if it is not the usual one.")
+def new(
+    name: str, workspaces: tuple[str, ...], *, with_link: bool, url: str | None, tokens: Path | None, store: str | None
+) -> None:
+    """Print a new token for NAME. With --link, a link for the browser of NAME follows in a second line."""
+    from holdfast.cli.link import address_of_server, new_link  # noqa: PLC0415
     from holdfast.server.remote.authentication import TokenFile  # noqa: PLC0415
 
-    file = TokenFile(tokens or server_files().tokens)
-    click.echo(file.add(name, workspaces))
-    click.echo(f"This is shown once. Its hash is in {file.path}.", err=True)
+    if url is not None and not with_link:
+        raise click.UsageError("--url belongs to --link")
+    server = url or address_of_server(store) if with_link else None
+    file = TokenFile(tokens or server_files(store).tokens)
+    token = file.add(name, workspaces)
+    click.echo(token)
+    if server is not None:
+        click.echo(new_link(server, token))
+        click.echo("The link works once, for an hour.", err=True)
+    click.echo(f"The token is shown once. Its hash is in {file.path}.", err=True)
 
 
 @token.command("list")

@@ -5,7 +5,8 @@ Rules, then code:
 - Before anything else: the `Host` and `Origin` are ours, somebody is known to ask, and asks not too often (H6).
 - ``/acp`` takes WebSockets (H1), POST, GET and DELETE (H2).
 - ``/healthz``, ``/readyz`` and ``/metrics`` tell how it is (H8).
-- ``/link/…`` signs in a browser, once; a POST to ``/link`` makes such a link for the user of this machine.
+- ``/link/…`` signs in a browser, once; a POST to ``/link`` makes such a link for the principal of a token.
+- A POST to ``/sign-in``, which has a form for a token, signs in a browser too.
 - ``/holdfast/node`` is for the other nodes on a PostgreSQL store, if this is one.
 - ``/share/…`` goes to the application for shared sessions, if there is one: whoever has such a link need not sign in.
 - All other paths go to the application for pages, if there is one; ``scope["holdfast.principal"]`` tells it who asks,
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from holdfast.errors import RequestError
-from holdfast.model import LOCAL, Position
+from holdfast.model import Position
 from holdfast.server.positions import SeenUpTo
 from holdfast.server.remote.acp_streams import read_incoming
 from holdfast.server.remote.arrivals import comes_from_another_page, let_in
@@ -49,7 +50,15 @@ from holdfast.server.remote.requests import (
     too_much,
 )
 from holdfast.server.remote.revocation import Revocations, RevokedError
-from holdfast.server.remote.sign_in import SignIn, cookie_name, how_to_get_a_link
+from holdfast.server.remote.sign_in import SignIn, address_of, cookie_name, how_to_get_a_link
+from holdfast.server.remote.small_pages import (
+    LONGEST_FORM,
+    SIGN_IN,
+    path_of,
+    read_form,
+    refusal_page,
+    sign_in_page,
+)
 from holdfast.server.remote.workspaces import Workspaces
 from holdfast.transport.asgi_websocket import AsgiWebSocketTransport
 from holdfast.transport.lines import Oversized
@@ -70,6 +79,7 @@ if TYPE_CHECKING:
     from holdfast.server.remote.door import Door
     from holdfast.server.remote.names import Names
     from holdfast.server.remote.requests import Receive, RemoteRequest, Scope, Send
+    from holdfast.server.remote.small_pages import SmallPage
 
     Page: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -82,6 +92,8 @@ SUBPROTOCOL = "acp.v1"
 
 DIRECT = "holdfast.direct"
 """The extension that our own uvicorn puts into the scope; see `holdfast.server.remote.direct`."""
+
+FORM = "application/x-www-form-urlencoded"
 
 CLOSE_SECONDS = 0.2
 """So long a page that is revoked may take to be told why its feed ends."""
@@ -178,11 +190,19 @@ class RemoteServer:
             request = request_from(scope)
             await self._answer(request, scope, receive, status)
         except Refusal as e:
-            await refuse(status, e, websocket=websocket, as_page=is_page_wanted(scope))
+            await refuse(status, e, websocket=websocket, page=self._page_for(e, scope))
         except RevokedError:
             await self._end_revoked(status, scope, websocket=websocket)
         finally:
             self.metrics.requests["WEBSOCKET" if websocket else scope["method"][:10], status.code] += 1
+
+    def _page_for(self, refusal: Refusal, scope: Scope) -> SmallPage | None:
+        """Return what a person at a browser is shown: why there is nothing else, or how to sign in."""
+        if not is_page_wanted(scope):
+            return None
+        if refusal.status == 401 and self._pages is not None:
+            return sign_in_page(scope, address_of(request_from(scope)), to=path_of(scope))
+        return refusal_page(refusal.status, refusal.message)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -215,6 +235,9 @@ class RemoteServer:
             return
         if request.method == "GET" and request.path.startswith("/link/"):
             await self._use_link(request, send)
+            return
+        if request.method == "POST" and request.path == SIGN_IN and self._pages is not None:
+            await self._sign_in(request, scope, receive, send)
             return
         credential = await self._who(request, scope)
         if request.path == self.path and request.method == "WEBSOCKET":
@@ -295,6 +318,11 @@ class RemoteServer:
             refusal = Refusal(401, why, {"www-authenticate": 'Bearer realm="holdfast"'})
             self._note_refusal("token", request, refusal)
             raise refusal
+        self._admit(credential, scope)
+        return credential
+
+    def _admit(self, credential: Credential, scope: Scope) -> None:
+        """Refuse a principal that asks too often, or has too many connections."""
         if not self.quotas.may_ask(credential.principal):
             self.metrics.refused["rate"] += 1
             raise Refusal(429, "Too many requests; wait a moment", {"retry-after": "1"})
@@ -303,7 +331,6 @@ class RemoteServer:
             self.metrics.refused["sockets"] += 1
             why = "You have too many connections to this server; close some"
             raise Refusal(429, why, {"retry-after": "5", "connection": "close"})
-        return credential
 
     def _holds(self, principal: str, credential: str) -> bool:
         """Return whether a credential that was noted somewhere still holds."""
@@ -313,7 +340,7 @@ class RemoteServer:
         """End what was open when its credential was revoked; a reader that does not read is cut off."""
         if not status.begun:
             refusal = Refusal(401, "This token is not known here; was it removed?")
-            await refuse(status, refusal, websocket=websocket, as_page=is_page_wanted(scope))
+            await refuse(status, refusal, websocket=websocket, page=self._page_for(refusal, scope))
             return
         with suppress(Exception):
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -350,15 +377,44 @@ class RemoteServer:
             self.audit.record("link", principal, used=credential is not None)
         if credential is None:
             raise Refusal(403, f"This link was used before, or is too old; {how_to_get_a_link(request)}")
+        await self._signed_in(request, credential, "../", send)
+
+    async def _signed_in(self, request: RemoteRequest, credential: Credential, to: str, send: Send) -> None:
+        """Give a browser its cookie, and lead it on."""
         cookie = self.sign_in.cookie_for(credential, secure=request.secure, name=cookie_name(request))
-        headers = [("set-cookie", cookie), ("location", "../"), ("cache-control", "no-store"),
+        headers = [("set-cookie", cookie), ("location", to), ("cache-control", "no-store"),
                    ("referrer-policy", "no-referrer")]  # fmt: skip
         await respond(send, 303, b"", headers)
 
+    async def _sign_in(self, request: RemoteRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sign in a browser by the token that its user has typed into our form."""
+        if "origin" not in request.headers:  # another page must not sign anybody in; `names` has looked at its value
+            raise Refusal(403, "A browser says which page asks; this request does not")
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+            raise Refusal(415, f"Send {FORM}")
+        declared_length(request, LONGEST_FORM)
+        form = read_form(await read_body(receive, LONGEST_FORM, self.limits.body_seconds))
+        credential = await self._by_token(request, form.token)
+        if self.audit is not None and credential is not None:
+            self.audit.record("sign-in", credential.principal)
+        if credential is None:
+            trouble = "This token is not known here. Was it copied whole, and not removed since?"
+            refusal = Refusal(401, trouble, {"www-authenticate": 'Bearer realm="holdfast"'})
+            self._note_refusal("token", request, refusal)
+            await refuse(send, refusal, page=sign_in_page(scope, address_of(request), to=form.to, trouble=trouble))
+            return
+        self._admit(credential, scope)
+        await self._signed_in(request, credential, (scope.get("root_path") or "") + form.to, send)
+
+    async def _by_token(self, request: RemoteRequest, token: str) -> Credential | None:
+        """Return what a token alone is a credential for: a cookie must not outlive what a proxy says in its headers."""
+        shown = {"host": request.headers.get("host", ""), "authorization": f"Bearer {token}"}
+        return await self.credentials.of(request._replace(headers=shown, subprotocols=()))
+
     async def _new_link(self, request: RemoteRequest, credential: Credential, send: Send) -> None:
-        """Make a link for the user of this machine, who shows it with the token: a cookie alone makes no other."""
-        if credential.principal != LOCAL or request.bearer is None:
-            raise Refusal(403, "Only the user who runs this server can make a link")
+        """Make a link for a principal, which shows it with the token: a cookie alone makes no other."""
+        if request.bearer is None or await self._by_token(request, request.bearer) != credential:
+            raise Refusal(403, "A link is made with a token, and not with the cookie of a browser")
         if self.audit is not None:
             self.audit.record("link", credential.principal, made=True)
         body = msgspec.json.encode({"link": self.sign_in.new_link(credential)})

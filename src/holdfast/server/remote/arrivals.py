@@ -7,18 +7,15 @@ that somebody else has made would sign them in as that other.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from typing import TYPE_CHECKING
 
 from holdfast.server.remote.requests import respond
+from holdfast.server.remote.small_pages import small_page
 
 if TYPE_CHECKING:
     from holdfast.server.remote.requests import RemoteRequest, Send
 
 _AGAIN = 'if (performance.getEntriesByType("navigation")[0]?.type !== "reload") location.reload();'
-_HASH = base64.b64encode(hashlib.sha256(_AGAIN.encode()).digest()).decode()
-_POLICY = f"default-src 'none'; script-src 'sha256-{_HASH}'; frame-ancestors 'none'"
 
 
 def comes_from_another_page(request: RemoteRequest) -> bool:
@@ -34,19 +31,8 @@ def comes_from_another_page(request: RemoteRequest) -> bool:
 async def let_in(request: RemoteRequest, send: Send) -> None:
     """Answer with a page that comes back by itself, or, where that would sign in, on a click."""
     if request.path.startswith("/link/"):
-        script, said, label = "", "This link signs in this browser. Go on if you asked for it yourself.", "Sign in"
+        said = "<p>This link signs in this browser. Go on if you asked for it yourself.</p>"
+        page = small_page("Sign in", f'{said}<p><a class="button" href="">Sign in</a></p>')
     else:
-        script, said, label = f"<script>{_AGAIN}</script>", "One moment…", "Go on"
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        '<meta name="color-scheme" content="light dark"><title>Holdfast</title><h1>Holdfast</h1>'
-        f'<p>{said}</p><p><a href="">{label}</a></p>{script}</html>\n'
-    )
-    headers = [
-        ("content-type", "text/html; charset=utf-8"),
-        ("cache-control", "no-store"),
-        ("referrer-policy", "no-referrer"),
-        ("content-security-policy", _POLICY),
-        ("x-content-type-options", "nosniff"),
-    ]
-    await respond(send, 200, page.encode(), headers)
+        page = small_page("One moment…", '<p><a class="button" href="">Go on</a></p>', script=_AGAIN)
+    await respond(send, 200, page.body, page.headers)

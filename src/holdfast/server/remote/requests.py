@@ -9,6 +9,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 
+    from holdfast.server.remote.small_pages import SmallPage
+
 Scope: TypeAlias = "MutableMapping[str, Any]"
 Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
@@ -94,37 +96,20 @@ async def respond(
     await send({"type": f"{kind}.body", "body": body})
 
 
-async def refuse(send: Send, refusal: Refusal, *, websocket: bool = False, as_page: bool = False) -> None:
-    """Answer with what a refusal says: as JSON, or as a page for whoever sits before a browser."""
-    body = _page(refusal).encode() if as_page else msgspec.json.encode({"error": refusal.message})
-    kind = "text/html; charset=utf-8" if as_page else "application/json"
-    headers = [("content-type", kind), ("cache-control", "no-store"), *refusal.headers.items()]
-    if as_page:
-        headers.append(("content-security-policy", "default-src 'none'; frame-ancestors 'none'"))
-    await respond(send, refusal.status, body, headers, websocket=websocket)
+async def refuse(send: Send, refusal: Refusal, *, websocket: bool = False, page: SmallPage | None = None) -> None:
+    """Answer with what a refusal says: as JSON, or with a page for a person at a browser."""
+    if page is None:
+        body = msgspec.json.encode({"error": refusal.message})
+        headers = [("content-type", "application/json"), ("cache-control", "no-store")]
+    else:
+        body, headers = page
+    await respond(send, refusal.status, body, [*headers, *refusal.headers.items()], websocket=websocket)
 
 
 def is_page_wanted(scope: Scope) -> bool:
     """Return whether a browser asks for a page to show."""
     accepts = (value for name, value in scope["headers"] if name == b"accept")
     return scope["type"] == "http" and scope["method"] == "GET" and any(b"text/html" in value for value in accepts)
-
-
-def _page(refusal: Refusal) -> str:
-    import re  # noqa: PLC0415  (few are refused)
-    from html import escape  # noqa: PLC0415
-
-    how = (
-        "Open the link that Holdfast shows in the terminal: it signs in this browser, once."
-        " `holdfast link --help` says how to get another."
-    )
-    said = escape(how if refusal.status == 401 else f"{refusal.message}.")
-    said = re.sub("`([^`]*)`", r"<code>\1</code>", said)
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        '<meta name="color-scheme" content="light dark"><title>Holdfast</title><h1>Holdfast</h1>'
-        f"<p>{said}</p></html>\n"
-    )
 
 
 def declared_length(request: RemoteRequest, limit: int) -> int:

@@ -28,8 +28,8 @@ COOKIE = "holdfast"
 
 COOKIE_SECONDS = 30 * 24 * 3600
 LINK_SECONDS = 3600
-LINKS = 1_000
-"""So many links may wait to be used; the oldest are forgotten."""
+LINKS, LINKS_EACH = 1_000, 20
+"""So many links may wait to be used, of all and of one principal; the oldest are forgotten."""
 
 
 class _Ticket(msgspec.Struct, array_like=True, frozen=True):
@@ -54,6 +54,9 @@ class SignIn:
     def new_link(self, credential: Credential) -> str:
         """Return the secret of a new link, which signs in one browser as long as a credential holds."""
         secret = secrets.token_urlsafe(32)
+        own = [hashed for hashed, link in self._links.items() if link.credential.principal == credential.principal]
+        if len(own) >= LINKS_EACH:
+            del self._links[own[0]]
         self._links[hashlib.sha256(secret.encode()).hexdigest()] = _Link(credential, time.time() + LINK_SECONDS)
         while len(self._links) > LINKS:
             del self._links[next(iter(self._links))]
@@ -97,8 +100,12 @@ def cookie_name(request: RemoteRequest) -> str:
 
 def how_to_get_a_link(request: RemoteRequest) -> str:
     """Return what to type for another link to the server that a request was made to."""
-    address = f"{'https' if request.secure else 'http'}://{request.headers.get('host', '')}"
-    return f"whoever runs the server gets a new one with `holdfast link {address}`"
+    return f"the person who runs the server gets a new one with `holdfast link {address_of(request)}`"
+
+
+def address_of(request: RemoteRequest) -> str:
+    """Return the address of the server that a request was made to."""
+    return f"{'https' if request.secure else 'http'}://{request.headers.get('host', '')}"
 
 
 def _new_key() -> bytes:

@@ -30,7 +30,7 @@ async function ask(address, how) {
     throw new Unreachable("The server cannot be reached");
   }
   if (answer.ok) return answer;
-  if (answer.status === 401) throw new Refused("You are signed out. Open the link that the terminal shows.", 401);
+  if (answer.status === 401) throw new Refused("You are signed out. Load the page again to sign in.", 401);
   const said = await answer.json().catch(() => ({})); // where it is no JSON the status says enough
   throw new Refused(said.error ?? "The server refused", answer.status, said.login);
 }
