@@ -56,3 +56,38 @@ class Air:
         """Do the same, and return what became of it."""
         answer: Any = await self.begin_steering(session, text, begins_turn=begins_turn)
         return answer["outcome"]
+
+    # The list of sessions
+
+    async def page(self, cwd: str | None = None, cursor: str | None = None, **wanted: object) -> dict[str, Any]:
+        """Ask for a page of its list, with what it wants in a place of its own."""
+        params: dict[str, Any] = {"_meta": {"jetbrains": {"air": {"list": wanted}}}}
+        params |= {} if cwd is None else {"cwd": cwd}
+        return await self.client.ask("session/list", params if cursor is None else {**params, "cursor": cursor})
+
+    async def row(self, session: str) -> dict[str, Any] | None:
+        """Ask for what is known of one session; None if that is nothing."""
+        rows = (await self.client.ask("_session/batch_get", {"sessionIds": [session]}))["sessions"]
+        return rows[0] if rows else None
+
+    async def subscribe(self, cwd: str) -> str:
+        """Ask to be told what changes in the list of a directory."""
+        return (await self.client.ask("_session/list/subscribe", {"cwd": cwd}))["subscriptionId"]
+
+    def changes(self, subscription: str) -> list[dict[str, Any]]:
+        """Return what it was told of that, in order."""
+        told = [it["params"] for it in self.client.heard if it.get("method") == "_session/list/changes"]
+        return [it for it in told if it["subscriptionId"] == subscription]
+
+    def changed(self, subscription: str) -> dict[str, dict[str, Any]]:
+        """Return by session the newest row that it was told."""
+        return {row["sessionId"]: row for it in self.changes(subscription) for row in it["sessions"]}
+
+    def removed(self, subscription: str) -> set[str]:
+        """Return the sessions that it was told are gone."""
+        return {session for it in self.changes(subscription) for session in it["removed"]}
+
+
+def of_air(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what a row says for AIR alone."""
+    return row["_meta"]["jetbrains"]["air"]

@@ -346,9 +346,13 @@ class WrappedAgent:
             kind = "user_message_chunk" if message["role"] == "user" else "agent_message_chunk"
             self.update_of(parent, {"sessionUpdate": kind, "messageId": self.new_key(), "content": content})
 
+    def title_of(self, path: Path) -> str:
+        given = path.with_suffix(".title")
+        return given.read_text() if given.exists() else f"Title of {path.stem}"
+
     def session_list(self, id_: object, params: Message) -> None:
         listed = [
-            {"sessionId": path.stem, "cwd": json.loads(path.read_text())["cwd"], "title": f"Title of {path.stem}"}
+            {"sessionId": path.stem, "cwd": json.loads(path.read_text())["cwd"], "title": self.title_of(path)}
             for path in sorted(HOME.glob("*.json"))
         ]
         self.answer(id_, {"sessions": [one for one in listed if params.get("cwd") in (None, one["cwd"])]})
@@ -531,6 +535,10 @@ class WrappedAgent:
             return
         self.answer(id_, {"outcome": "startedNewTurn"})
         self.say("A turn of my own.")
+
+    def _session_rename(self, id_: object, params: Message) -> None:
+        (HOME / f"{params['sessionId']}.title").write_text(params["title"])
+        self.answer(id_, {})
 
     def steered(self, message: Message) -> bool:
         """Take what comes into the running turn; return whether that ends it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -191,6 +192,27 @@ class Engine:
     async def look_up(self, session_id: str, scope: Scope) -> SessionInfo:
         """Return what is known of a session, open or not; raise `SessionNotFound` if there is none."""
         return (await self._registry.get(session_id, scope)).info
+
+    async def look_up_all(
+        self, session_ids: Sequence[str], scope: Scope, asking: ConnectedClient
+    ) -> Sequence[SessionInfo]:
+        """Return what is known of sessions, in this order, those that only the agent has among them (G9).
+
+        Sessions that do not exist are left out.
+        """
+        found: dict[str, SessionInfo] = {}
+        for session_id in session_ids:
+            with suppress(SessionNotFound):
+                found[session_id] = (await self._registry.get(session_id, scope)).info
+        if len(found) < len(session_ids):
+            for info in await self._own.infos(scope, asking):
+                found.setdefault(info.id, info)
+        return [found[session_id] for session_id in session_ids if session_id in found]
+
+    async def own_id(self, name: str, scope: Scope, asking: ConnectedClient) -> str | None:
+        """Return the agent's id of a session that only the agent has; None if it has no such session (G9)."""
+        own = await self._own.find(name, scope, asking)
+        return None if own is None else own.id
 
     async def list(
         self,

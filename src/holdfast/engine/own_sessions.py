@@ -63,6 +63,10 @@ class OwnSessions:
                 return session
         return None
 
+    async def infos(self, scope: Scope, client: ConnectedClient) -> list[SessionInfo]:
+        """Return what lists show of the agent's own sessions."""
+        return [_info(session, scope, 0) for session in await self.unknown(scope, client, None)]
+
     async def id_of(self, name: str, scope: Scope, client: SessionClient) -> str | None:
         """Return our id for a session that a client calls by another name; one of the agent's own is adopted."""
         known = await self._store.find_aliases(scope, [name])

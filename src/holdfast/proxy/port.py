@@ -16,10 +16,11 @@ from holdfast.model.events import is_object
 from holdfast.proxy.handshake import served_capabilities
 from holdfast.proxy.launch import MAX_LINE_BYTES
 from holdfast.proxy.own_sessions import adopt, delete, own_sessions
-from holdfast.proxy.process import AgentProcess
+from holdfast.proxy.process import AgentProcess, as_object
 from holdfast.proxy.record import AgentRecord
 from holdfast.proxy.session import ProxySession
 from holdfast.proxy.successor import SUCCESSOR, SuccessorTransport
+from holdfast.surface import air
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,11 +112,13 @@ class ProxyPort:
     def _introduced(self, principal: str, info: ClientInfo) -> ClientInfo:
         """Return what an agent is told of its client: on a server, what the server has, since clients come and go."""
         served = self.serves(principal)
-        return (
-            info
-            if not served
-            else ClientInfo(protocol=info.protocol, capabilities=served_capabilities(info.protocol, served))
-        )
+        if served:
+            return ClientInfo(protocol=info.protocol, capabilities=served_capabilities(info.protocol, served))
+        meta: object = info.capabilities.get("_meta")
+        if not is_object(meta) or not air.extension(meta):
+            return info
+        told = {**info.capabilities, "_meta": air.without_capabilities(meta, air.NOT_FOR_AGENTS)}
+        return msgspec.structs.replace(info, capabilities=told)
 
     def _key(self, principal: str, info: ClientInfo) -> tuple[str, bytes]:
         if not self.launch.command:
@@ -137,7 +140,7 @@ class ProxyPort:
         agent = process.dialect.agent
         by = {ability: "agent" if agent.can(ability) else "holdfast" for ability in _ABILITIES}
         by |= {"load": "holdfast", "resume": "holdfast", "rename": "holdfast", "archive": "holdfast"}
-        meta: Any = process.answer.get("_meta")
+        meta = as_object(process.answer.get("_meta"))
         return AgentDescription(
             name=self._name(agent.name),
             version=agent.release or "0",
@@ -148,7 +151,7 @@ class ProxyPort:
             additional_directories=agent.can("additionalDirectories"),
             protocol=None if self.launch.command else agent.version,
             forwards=True,
-            meta={**(meta if isinstance(meta, dict) else {}), BY: by},
+            meta={**air.without_capabilities(meta, air.WITHHELD, "goal"), BY: by},
         )
 
     def _name(self, own: str | None) -> str:

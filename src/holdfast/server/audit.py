@@ -115,9 +115,10 @@ class Recorder(Protocol):
 
 _AUDITED = frozenset(
     {
-        "_session/steering", "auth/login", "auth/logout", "authenticate", "logout", "session/archive", "session/delete",
-        "session/fork", "session/load", "session/new", "session/prompt", "session/resume", "session/set_config_option",
-        "session/set_mode", "session/set_model", "session/set_title", "session/unarchive",
+        "_session/archive", "_session/rename", "_session/steering", "_session/unarchive", "auth/login", "auth/logout",
+        "authenticate", "logout", "session/archive", "session/delete", "session/fork", "session/load", "session/new",
+        "session/prompt", "session/resume", "session/set_config_option", "session/set_mode", "session/set_model",
+        "session/set_title", "session/unarchive",
     }
 )  # fmt: skip
 """Requests that are noted: what makes, reads, changes or removes a session, and what is prompted."""

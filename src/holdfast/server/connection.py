@@ -14,6 +14,7 @@ from holdfast.peer import Peer, Routes
 from holdfast.server.access import Access
 from holdfast.server.audit import audited
 from holdfast.server.positions import ASKED, PROCESS, InMeta
+from holdfast.surface import air
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -198,6 +199,8 @@ class ClientConnection:
                 audited(routes, self.record)
             self.peer.routes = routes
         answer = self._dialect.initialized()
+        if self._dialect.has_index:
+            answer["_meta"] = air.with_capabilities(answer.get("_meta") or {}, air.SERVED)
         if isinstance(self.positions, InMeta):
             answer["_meta"] = {**(answer.get("_meta") or {}), PROCESS: self.host.process}
         if self.host.is_in((params.meta or {}).get(STORES)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 import msgspec
@@ -29,6 +28,7 @@ from holdfast.server.access import not_started
 from holdfast.server.attached_client import AttachedClient, Setup, as_past
 from holdfast.server.positions import AT, InMeta, SeenUpTo
 from holdfast.server.prompts_under_way import PromptsUnderWay
+from holdfast.server.session_index import SessionIndex, session_info
 from holdfast.server.steering import METHOD as STEERING
 from holdfast.server.steering import Steering
 from holdfast.surface import air, shapes
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.engine import OpenAttachment, OpenSession, OpenTurn
     from holdfast.jsonrpc import Notification, Request
     from holdfast.mcp import Server
-    from holdfast.model import SessionInfo, Update
+    from holdfast.model import Update
     from holdfast.server.attached_client import Lowering, QuestionForms
     from holdfast.server.connection import ClientConnection
 
@@ -72,6 +72,14 @@ class Dialect(ABC):
         self._archived: dict[str, AttachedClient] = {}  # what was open when this client archived it
         self._names: dict[str, str] = {}  # our ids of sessions that the client calls by the agent's own (G9)
         self._prompts = PromptsUnderWay(self._id)
+        self._index = SessionIndex(
+            connection,
+            id_of=self._id,
+            is_open=lambda name: self._id(name) in self._clients,
+            archive=self._archive,
+            unarchive=self._unarchive,
+            is_declared=self.has_index,
+        )
 
     # What a version adds
 
@@ -125,6 +133,7 @@ class Dialect(ABC):
         if self.connection.description.forwards:
             steering = Steering(self.connection, self._session, lambda session: self._clients[session.id])
             routes.request(STEERING, steering.steer, shapes.Prompt)
+        self._index.add_to(routes, is_wrapped=self.connection.description.forwards)
         routes.urgent_notification(
             "session/cancel", self._cancel_now, shapes.OfSession, in_place=self._cancel_what_came_before
         )
@@ -445,8 +454,14 @@ class Dialect(ABC):
 
     # Watching
 
+    @property
+    def has_index(self) -> bool:
+        """Whether the client uses the session index of JetBrains AIR."""
+        return air.SESSION_INDEX in self._air
+
     def leave(self) -> None:
         """Stop watching: the client is gone."""
+        self._index.close()
         for session_id in list(self._clients):
             self._forget(session_id)
 
@@ -559,17 +574,3 @@ class Dialect(ABC):
             check_kinds(named, advertised)
             return tuple(named)
         return read_servers(named, advertised, typed=self.mcp_typed)
-
-
-def session_info(info: SessionInfo) -> Update:
-    """Return what a list says of a session; the same in both versions."""
-    at = datetime.fromtimestamp(info.updated_at / 1_000_000, UTC)
-    return {
-        "sessionId": info.id,
-        "cwd": info.cwd,
-        "title": info.title,
-        "updatedAt": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "additionalDirectories": list(info.additional),
-        "archived": info.archived,
-        "_meta": {"messageCount": info.messages},
-    }

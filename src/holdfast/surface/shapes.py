@@ -70,3 +70,21 @@ class Prompt(Params, kw_only=True):
 
     session_id: str
     prompt: list[dict[str, Any]]
+
+
+class ListSubscription(Params, kw_only=True):
+    """`_session/list/subscribe`."""
+
+    cwd: str
+
+
+class OfSubscription(Params, kw_only=True):
+    """`_session/list/unsubscribe`."""
+
+    subscription_id: str
+
+
+class OfSessions(Params, kw_only=True):
+    """`_session/batch_get`."""
+
+    session_ids: list[str]
