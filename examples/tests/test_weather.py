@@ -28,7 +28,7 @@ async def test_it_reads_the_thermometer(connect_to):
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_it_writes_a_report_only_if_it_may(connect_to, tmp_path, allowed):
     async with connect_to(agent, permissions=[allowed]) as client:
-        await client.session.set_mode("act")
+        await client.session.set("mode", "act")
         await client.say("How warm is it?")
 
     assert [question.title for question in client.asked] == ["Write report.txt?"]
@@ -38,7 +38,7 @@ async def test_it_writes_a_report_only_if_it_may(connect_to, tmp_path, allowed):
 async def test_the_whole_conversation(connect_to, compare_transcript):
     async with connect_to(agent, permissions={"Write report.txt?": "allow_always"}) as client:
         await client.say("How warm is it?")
-        await client.session.set_mode("act")
+        await client.session.set("mode", "act")
         await client.say("And now?")
 
         compare_transcript(client)

@@ -6,7 +6,7 @@ import copy
 import inspect
 import logging
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
@@ -212,6 +212,54 @@ def test_a_name_that_holdfast_does_not_export_is_told_where_it_is_imported(tmp_p
     (tmp_path / "imports_agnet.py").write_text("from holdfast import Agnet\n")
     with pytest.raises(UsageError, match=r"imports_agnet.py:1: cannot import name 'Agnet' .*; did you mean 'Agent'\?$"):
         load_agent(str(tmp_path / "imports_agnet.py"))
+
+
+async def test_waiting_for_what_is_not_said_tells_what_is_waited_for_and_what_came() -> None:
+    agent = Agent("working")
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        async with turn.tool("Look"):
+            await turn.say("Looked.")
+        if turn.text == "fail":
+            raise ValueError("boom")
+
+    async with connect_to(agent) as client:
+        with pytest.raises(AssertionError) as missing:
+            await client.begin("go").until("tool_call")
+        told = str(missing.value)
+        assert "`until` waits for text that the agent says, and the turn ended without 'tool_call'" in told
+        assert "the agent said 'Looked.', and its updates were: " in told and "tool_call_update" in told
+        assert told.endswith("kinds of updates are in `turn.updates`")
+        with pytest.raises(AssertionError, match=r"the turn failed .*boom.* without 'never'") as failed:
+            await client.begin("fail").until("never")
+        assert isinstance(failed.value.__cause__, RemoteError)
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_client_and_author_set_options_by_one_name(protocol: Literal[1, 2]) -> None:
+    agent = Agent("set")
+    agent.option("style", name="Style", values={"ask": "Ask", "act": "Act"}, default="ask", category="mode")
+    agent.option("tone", name="Tone", values={"warm": "Warm", "dry": "Dry"}, default="warm")
+
+    @agent.prompt
+    async def answer(turn: Turn) -> None:
+        await turn.session.set("mode", "ask")
+        await turn.session.set("tone", "warm")
+
+    async with connect_to(agent, protocol=protocol) as client:
+        session = client.session
+        await session.set("mode", "act")
+        await session.set("tone", "dry")
+        assert (session.mode, session.options["tone"]["currentValue"]) == ("act", "dry")
+        await client.say("go")
+        assert (session.mode, session.options["tone"]["currentValue"]) == ("ask", "warm")
+        with pytest.raises(UsageError, match="this session has no models to choose from"):
+            await session.set("model", "large")
+        with pytest.raises(RemoteError, match="no mode 'atc'; did you mean 'act'"):
+            await session.set("mode", "atc")
+        with pytest.raises(RemoteError, match="no option 'ton'; did you mean 'tone'"):
+            await session.set("ton", "dry")
 
 
 @pytest.mark.parametrize(("whole", "frames"), [(False, False), (True, True)])

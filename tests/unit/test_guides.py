@@ -76,7 +76,7 @@ async def test_an_example_of_the_documentation_says_what_its_page_says(example: 
                     await client.say(line[2:])
             elif line.startswith("@ set "):
                 _, _, option, value = line.split()
-                await client.session.set_option(option, value == "true" if value in ("true", "false") else value)
+                await client.session.set(option, value == "true" if value in ("true", "false") else value)
         shown = "".join(line for line in example.transcript.splitlines(keepends=True) if not line.startswith("@ "))
         if shown:
             assert client.transcript() == shown

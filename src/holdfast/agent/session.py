@@ -183,13 +183,16 @@ class Session:
         """Set an option; the clients are told.
 
         Args:
-            option: the id of the option.
+            option: the id of the option; ``mode`` and ``model`` are the option of that category, whatever its id.
             value: one of its values, or True or False for a switch.
 
         Raises:
             InvalidParams: there is no such option, or it has no such value.
 
         """
+        options = self._author.options
+        if option in ("mode", "model") and all(known.id != option for known in options):
+            option = next((known.id for known in options if known.category == option), option)
         await self._live.adjust_option(option, value)
 
     @called_as(f"await {OPTION.replace('agent', 'session')}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.background_jobs import list_jobs, stop_job
@@ -36,9 +37,9 @@ async def run_command(chat: Conversation, command: Command, argument: str) -> No
         case "help":
             chat.screen.show(Note("Keys and commands", help_text(session.commands, chat.useless_commands())))
         case "mode":
-            await _set(chat, _setting("mode", option_of(session, "mode"), session.set_mode), argument)
+            await _set(chat, _setting("mode", option_of(session, "mode"), partial(session.set, "mode")), argument)
         case "model":
-            await _set(chat, _setting("model", option_of(session, "model"), session.set_model), argument)
+            await _set(chat, _setting("model", option_of(session, "model"), partial(session.set, "model")), argument)
         case "option":
             await _option(chat, session, argument)
         case "new":
@@ -123,7 +124,7 @@ async def _option(chat: Conversation, session: ClientSession, argument: str) -> 
             raise UsageError(f"there is no option {option_id}; there are: {', '.join(session.options) or 'none'}")
 
         async def change(wanted: str) -> None:
-            await session.set_option(option_id, wanted == "true" if option.get("type") == "boolean" else wanted)
+            await session.set(option_id, wanted == "true" if option.get("type") == "boolean" else wanted)
 
         await _set(chat, _setting(option_name(option), option, change), value.strip())
         return

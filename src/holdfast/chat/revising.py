@@ -116,7 +116,7 @@ async def _set_alike(session: ClientSession, other: ClientSession) -> None:
         value = option.get("currentValue")
         if option_id in other.options and other.options[option_id].get("currentValue") != value and value is not None:
             try:
-                await other.set_option(option_id, value)
+                await other.set(option_id, value)
             except HoldfastError as e:
                 raise UsageError(f"{option_id} cannot be set as it was: {e}") from None
 

@@ -200,45 +200,21 @@ class ClientSession:
 
     # Changing it
 
-    async def set_mode(self, mode: str) -> None:
-        """Set the mode.
+    async def set(self, option: str, value: str | bool) -> None:  # noqa: FBT001
+        """Set an option, the mode or the model, as the agent's author does: ``await session.set("mode", "auto")``.
 
         Args:
-            mode: the id of one of `modes`.
-
-        Raises:
-            UsageError: the session has no modes.
-            RemoteError: the agent refuses.
-
-        """
-        await self._set_option_of("mode", mode)
-
-    async def set_model(self, model: str) -> None:
-        """Set the model.
-
-        Args:
-            model: the id of one of `models`.
-
-        Raises:
-            UsageError: the session has no models.
-            RemoteError: the agent refuses.
-
-        """
-        await self._set_option_of("model", model)
-
-    async def set_option(self, option_id: str, value: str | bool) -> None:  # noqa: FBT001
-        """Set one of `options`.
-
-        Args:
-            option_id: its id.
+            option: the id of one of `options`; ``mode`` and ``model`` are that option, whatever the agent's id for it.
             value: one of its values, or True or False for a switch.
 
         Raises:
+            UsageError: the session has no modes, or no models.
             RemoteError: the agent refuses.
 
         """
         opened = self._opened
         opened.check_open()
+        option_id = self._id_of(option)
         method, params = opened.lifting.option_request(option_id, value)
         answer = await opened.link.request(method, {"sessionId": self.id, **params})
         opened.apply(opened.lifting.lift_option_answer(option_id, value, answer))
@@ -274,12 +250,12 @@ class ClientSession:
         found: list[dict[str, Any]] = [option for option in self.options.values() if option.get("category") == category]
         return found[0] if found else {}
 
-    async def _set_option_of(self, category: str, value: str) -> None:
-        self._opened.check_open()
-        option = self._option_of(category)
-        if not option:
-            raise UsageError(f"this session has no {category}s to choose from")
-        await self.set_option(option["configId"], value)
+    def _id_of(self, option: str) -> str:
+        if option not in ("mode", "model") or option in self.options:
+            return option
+        if not (found := self._option_of(option)):
+            raise UsageError(f"this session has no {option}s to choose from")
+        return str(found["configId"])
 
 
 def _keyed(history: History, kind: str, items: str, key: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from holdfast.client import connect
 from holdfast.diagnostics.tracebacks import author_frames
 from holdfast.errors import RemoteError, UsageError
-from holdfast.model import ElicitationAnswer, History
+from holdfast.model import RULES, ElicitationAnswer, History
 from holdfast.testing.transcripts import draw_ask, draw_entry, without_chance
 from holdfast.testing.turn_result import TurnResult
 
@@ -276,18 +276,28 @@ class RunningTurn:
         return self._result(None).text
 
     async def until(self, text: str) -> None:
-        """Wait until the agent has said a text.
+        """Wait until the agent has said a text: in its answer, not in a thought, a plan or a tool call.
 
         Args:
             text: the text.
 
         Raises:
-            AssertionError: the turn ends before.
+            AssertionError: the turn ends before. The message says what there was instead.
 
         """
         while text not in self.text:
-            assert not self._task.done(), f"the turn ended without {text!r}; the agent said {self.text!r}"
+            if self._task.done():
+                raise AssertionError(self._not_said(text)) from _failure_of(self._task)
             await self._wait_for_news()
+
+    def _not_said(self, text: str) -> str:
+        kinds = list(dict.fromkeys(update.kind for update in self.updates))
+        is_kind = any(text in (kind, kind.removesuffix("_update")) for kind in (*kinds, *RULES))
+        advice = "; kinds of updates are in `turn.updates`" if is_kind else ""
+        failure = _failure_of(self._task)
+        ended = "the turn ended" if failure is None else f"the turn failed ({failure})"
+        said = f"the agent said {self.text!r}, and its updates were: {', '.join(kinds) or 'none'}"
+        return f"`until` waits for text that the agent says, and {ended} without {text!r}: {said}{advice}"
 
     async def _wait_for_news(self) -> None:
         self._news.clear()
@@ -336,6 +346,10 @@ class RunningTurn:
         for update in self.updates:
             history.apply(update)
         return TurnResult(stop_reason, history, tuple(self.updates))
+
+
+def _failure_of(task: asyncio.Task[Any]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
 
 
 class _Script:

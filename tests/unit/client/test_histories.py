@@ -119,7 +119,7 @@ async def test_a_fork_and_a_session_that_goes_on_have_the_same_past(protocol: Pr
 async def test_a_session_that_was_resumed_has_no_past_but_a_present(protocol: ProtocolChoice, tmp_path: Path) -> None:
     async with holdfast.connect(demo_agent, store=tmp_path / "db", protocol=protocol) as agent:
         session = await agent.new_session(tmp_path)
-        await session.set_mode("auto")
+        await session.set("mode", "auto")
         await session.prompt("one")
     async with holdfast.connect(demo_agent, store=tmp_path / "db", protocol=protocol) as agent:
         resumed = await agent.resume(session.id, tmp_path)

@@ -99,8 +99,8 @@ async def test_after_an_agent_has_died_every_call_says_how(version: str) -> None
             lambda: session.ask_text("say it again"),
             lambda: idle.ask_text("say it"),
             idle.cancel,
-            lambda: idle.set_mode("b"),
-            lambda: idle.set_option("mode", "b"),
+            lambda: idle.set("mode", "b"),
+            lambda: idle.set("mode", "b"),
             idle.fork,
             idle.updates().__anext__,
             agent.new_session,
@@ -393,9 +393,9 @@ async def test_a_mode_that_was_set_is_the_mode_even_if_the_agent_does_not_say_so
     async with odd() as agent:
         session = await agent.new_session(tmp_path)
         assert (session.mode, session.modes) == ("a", {"a": "A", "b": "B"})
-        await session.set_mode("b")
+        await session.set("mode", "b")
         assert session.mode == "b"
         set_mode = (await heard(session))[-2]
         assert (set_mode["method"], set_mode["params"]) == ("session/set_mode", {"sessionId": "s1", "modeId": "b"})
         with pytest.raises(UsageError, match="no models"):
-            await session.set_model("x")
+            await session.set("model", "x")

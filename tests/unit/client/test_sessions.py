@@ -45,17 +45,17 @@ async def test_a_session_says_what_can_be_set_and_sets_it(protocol: ProtocolChoi
         assert (session.model, session.models) == ("small", {"small": "Small", "large": "Large"})
         assert session.options["verbose"]["currentValue"] is False
         assert session.options["tone"]["options"][0]["groupId"] == "Serious"
-        await session.set_mode("auto")
-        await session.set_model("large")
-        await session.set_option("verbose", True)
-        await session.set_option("tone", "pirate")
+        await session.set("mode", "auto")
+        await session.set("model", "large")
+        await session.set("verbose", True)
+        await session.set("tone", "pirate")
         loaded = await agent.load(session.id, tmp_path)
         for each in (session, loaded):
             assert (each.mode, each.model) == ("auto", "large")
             assert each.options["verbose"]["currentValue"] is True
             assert each.options["tone"]["currentValue"] == "pirate"
         with pytest.raises(RemoteError) as caught:
-            await loaded.set_mode("fly")
+            await loaded.set("mode", "fly")
         assert caught.value.code == -32602
         assert loaded.mode == "auto"
 

@@ -233,7 +233,7 @@ async def test_who_watches_sees_turns_and_what_is_outside_of_them(protocol: Prot
     async with holdfast.connect(agent_of_options, protocol=protocol) as agent:
         session = await agent.new_session()
         watching, other = session.updates(), session.updates()
-        await session.set_mode("b")
+        await session.set("mode", "b")
         await session.prompt("hello")
         await session.close()
         seen = [update async for update in watching]
