@@ -45,6 +45,14 @@ async def run(turn: Turn) -> None:
     await turn.say("It was allowed." if allowed else "It was not allowed.")
 
 
+@agent.command("change", "Ask whether a file deep in the project may be changed")
+async def change(turn: Turn) -> None:
+    path = f"{turn.session.cwd}/src/{'deeply_nested_package_with_a_long_name/' * 3}the_name_of_the_file.py"
+    async with turn.tool(f"Edit {path}", kind="edit", locations=[path]) as call:
+        await call.diff(path, "a = 1\n", "a = 2\n")
+        await turn.allow("May I change the file?", call)
+
+
 @agent.command("form", "Ask for something by a form")
 async def form(turn: Turn) -> None:
     answer = await turn.ask("Who are you?", {"name": {"type": "string", "title": "Your name"}}, required=["name"])

@@ -112,6 +112,26 @@ def answer_on_the_phone(desk: Page, phone: Page) -> None:
     assert desk.noted(*BAD) == phone.noted(*BAD) == []
 
 
+@pytest.mark.requirement("P13")
+def test_a_question_on_the_phone_shows_every_path_whole_and_without_the_directory(
+    browser: Browser, tmp_path: Path
+) -> None:
+    path = f"src/{'deeply_nested_package_with_a_long_name/' * 3}the_name_of_the_file.py"
+    with WebProcess(tmp_path) as web, browser.page(viewport={"width": 390, "height": 800}) as page:
+        web.sign_in(page)
+        new_session(page, web.project)
+        say(page, "/change")
+        page.sees(".question .actions")
+        assert page.texts(".question .locations code") == page.texts(".question .path") == [path]
+        cut = (
+            "[...document.querySelectorAll('.question, .question *')].filter(it => it.scrollWidth > it.clientWidth + 1"
+        )
+        assert page.run(f"{cut} && getComputedStyle(it).display !== 'inline').map(it => it.outerHTML)") == []
+        page.click(".question button[value=reject_once]")
+        page.misses(".question")
+        assert page.noted(*BAD) == []
+
+
 def keys_of(page: Page) -> list[str]:
     return page.run("[...document.querySelectorAll('.placed')].map(each => each.dataset.key)")
 

@@ -8,7 +8,6 @@ Markdown).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os.path import relpath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.color import ColorSystem
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from holdfast.chat.markdown import BOLD, CONSOLE, DIM, code_lines, folded, indented, markdown_lines, wrapped
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
+from holdfast.view.paths import short_path
 from holdfast.view.safe_text import safe_line, safe_text
 
 if TYPE_CHECKING:
@@ -215,8 +215,7 @@ class Painter:
         return indented(lines, Text(box, _STATUS.get(part.label, "")), Text("    "))
 
     def _location(self, path: str) -> str:
-        inside = self.cwd and path.startswith(f"{self.cwd.rstrip('/')}/")
-        return safe_line(relpath(path, self.cwd) if inside else path)
+        return safe_line(short_path(path, self.cwd))
 
     # Encoding
 

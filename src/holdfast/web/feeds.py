@@ -177,6 +177,8 @@ class SessionFeed:
         messages: list[dict[str, Any]] = [{"type": "answered", "id": name} for name in self._asked - now.keys()]
         for name, asked in now.items():
             if name not in self._asked:
-                messages.append({"type": "question", "id": name, "html": draw_question(name, asked)})
+                messages.append(
+                    {"type": "question", "id": name, "html": draw_question(name, asked, self._watched.roots[0])}
+                )
         self._asked = set(now)
         return messages

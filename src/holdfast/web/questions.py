@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.html import draw_call
 from holdfast.html.escaping import is_web_address
 from holdfast.model import Elicitation, Permission, is_object
+from holdfast.view.paths import with_short_paths
 from holdfast.view.tool_calls import call_in_question
 from holdfast.web.elements import Markup, element, join
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 _FORMATS = {"email": "email", "uri": "url", "date": "date", "date-time": "datetime-local"}
 
 
-def draw_question(name: str, asked: Asked) -> Markup:
-    """Return the form of a question; its fields and buttons say what `holdfast.web.actions` takes as an answer."""
+def draw_question(name: str, asked: Asked, cwd: str) -> Markup:
+    """Return the form of a question in a session of the directory `cwd`.
+
+    Its fields and buttons say what `holdfast.web.actions` takes as an answer.
+    """
     question = asked.question
     if isinstance(question, Permission):
-        title, body, actions = question.title, _permission(question, asked), _choices(question)
+        title, body, actions = question.title, _permission(question, asked, cwd), _choices(question)
     else:
         message = question.params.get("message")
         title = message if isinstance(message, str) else "The agent asks"
@@ -44,10 +48,11 @@ def draw_question(name: str, asked: Asked) -> Markup:
 # Permissions
 
 
-def _permission(question: Permission, asked: Asked) -> Markup:
+def _permission(question: Permission, asked: Asked, cwd: str) -> Markup:
     shown = question.shown_call()
     kind = shown.get("kind") or (asked.known.members.get("kind") if asked.known is not None else "")
-    call = replace(call_in_question(asked.known, shown), kind=kind if isinstance(kind, str) and kind != "other" else "")
+    call = with_short_paths(call_in_question(asked.known, shown), cwd)
+    call = replace(call, kind=kind if isinstance(kind, str) and kind != "other" else "")
     why = None if question.description is None else element("p", question.description)
     return join(
         why,
