@@ -471,7 +471,7 @@ def checked_option(
     """Return an option; raise `UsageError`, which names the author's verb, where its default is none of its values."""
     choices = _choices(verb, values) if values is not None else ()
     option = Option(id_, name, default, choices, category, description)
-    if option.is_switch != (values is None) or not option.accepts(default):
+    if option.is_switch != (values is None) or not option.accepts(option.default):
         wanted = " or ".join(map(repr, option.values())) if choices else "True or False, as it has no values"
         option_named = f" of option {id_!r}" if verb.endswith("option") else ""
         raise UsageError(f"{verb}: the default{option_named} must be {wanted}, not {default!r}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from holdfast.errors import RequestError, SessionMoved, SessionNotFound
-from holdfast.model import Scope, checked_value, options_update
+from holdfast.model import Scope, checked_value, options_update, text_without_lone_surrogates
 from holdfast.store import Changes
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class SessionSettings:
         await self._registry.finish(self._rename(title, by))
 
     async def _rename(self, title: str | None, by: Literal["user", "agent"]) -> None:
+        title = None if title is None else text_without_lone_surrogates(title)
         before = self.title, self.state.title_by
         self.title, self.state.title_by = title, by
         try:

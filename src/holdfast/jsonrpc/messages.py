@@ -124,7 +124,23 @@ class _Error(msgspec.Struct, tag_field="jsonrpc", tag="2.0", gc=False):
     error: ErrorObject
 
 
-_encode = msgspec.json.Encoder().encode
+_encode_whole = msgspec.json.Encoder().encode
+
+
+def _encode(message: object) -> bytes:
+    """Encode a message. A lone surrogate, which no encoding of Unicode has, becomes U+FFFD in it (A2)."""
+    try:
+        return _encode_whole(message)
+    except UnicodeEncodeError:
+        import json  # noqa: PLC0415  (seldom needed; msgspec writes no escapes)
+
+        written = json.dumps(msgspec.to_builtins(message, enc_hook=_decoded), separators=(",", ":"))
+        return replace_lone_surrogates(written.encode())
+
+
+def _decoded(value: object) -> object:
+    """Decode what is encoded already; `msgspec` knows all other kinds of values itself."""
+    return msgspec.json.decode(_encode_whole(value))
 
 
 def encode_request(id_: Id, method: str, params: object = UNSET) -> bytes:

@@ -25,6 +25,7 @@ from holdfast.model.events import (
     in_one_line,
     is_object,
     text_event,
+    text_without_lone_surrogates,
     without_lone_surrogates,
 )
 from holdfast.model.forms import form_fits
@@ -54,6 +55,7 @@ from holdfast.model.sessions import (
     SessionState,
     checked_cwd,
     checked_roots,
+    encode_state,
     forked,
     normal_path,
     title_from,
@@ -114,6 +116,7 @@ __all__ = [
     "checked_text",
     "checked_value",
     "choice_of",
+    "encode_state",
     "event_from",
     "forked",
     "form_fits",
@@ -131,6 +134,7 @@ __all__ = [
     "shortened_update",
     "split_update",
     "text_event",
+    "text_without_lone_surrogates",
     "title_from",
     "without_lone_surrogates",
 ]

@@ -6,6 +6,8 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from holdfast.model.events import text_without_lone_surrogates
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -123,7 +125,10 @@ def _lines(text: str) -> list[str]:
 
 def quoted_path(path: str) -> str:
     """Return a path as git quotes it: in double quotes where it has unusual characters, those as escapes."""
-    encoded = path.encode("utf-8", "surrogateescape")
+    try:
+        encoded = path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # another half of a character than those that stand for bytes of file names
+        encoded = text_without_lone_surrogates(path).encode()
     if all(32 <= byte < 127 and byte not in _ESCAPES for byte in encoded):
         return path
     return '"' + "".join(map(_escaped, encoded)) + '"'

@@ -148,13 +148,22 @@ def event_from(update: Update, body: bytes | None = None, *, said_by: str = "") 
 def without_lone_surrogates(value: Any) -> Any:
     """Return a value whose texts can be encoded: each lone surrogate in them becomes U+FFFD, a pair its character."""
     if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return text_without_lone_surrogates(value)
     if isinstance(value, Mapping):
         members = cast("Mapping[Any, Any]", value).items()
         return {without_lone_surrogates(name): without_lone_surrogates(member) for name, member in members}
     if isinstance(value, list | tuple):
         return [without_lone_surrogates(item) for item in cast("list[Any]", value)]
     return value
+
+
+def text_without_lone_surrogates(text: str) -> str:
+    """Return a text that can be encoded; the same one, if it is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def in_one_line(body: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from holdfast.errors import UsageError
+from holdfast.model.events import without_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +49,7 @@ _INSTEAD = {
 
 
 def check_json(name: str, value: object) -> bytes:
-    """Return a value as JSON.
+    """Return a value as JSON. A lone surrogate, half of a character, becomes U+FFFD.
 
     Args:
         name: what the author calls it, as ``session.state``.
@@ -63,8 +64,8 @@ def check_json(name: str, value: object) -> bytes:
         raise UsageError(name + fault)
     try:
         return msgspec.json.encode(value)
-    except ValueError:
-        raise UsageError(f"{name} has text with half of a character in it (a lone surrogate)") from None
+    except UnicodeEncodeError:
+        return msgspec.json.encode(without_lone_surrogates(value))
 
 
 def _fault(value: object, depth: int) -> str | None:

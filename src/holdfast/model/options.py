@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from holdfast.errors import InvalidParams
+from holdfast.model.events import text_without_lone_surrogates
 from holdfast.model.near_names import choice_of
 
 if TYPE_CHECKING:
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     from holdfast.model.events import Update
 
 OptionValue: TypeAlias = str | bool
+
+
+def _replace_lone_surrogates(described: msgspec.Struct) -> None:
+    for name in described.__struct_fields__:
+        text: object = getattr(described, name)
+        if isinstance(text, str) and (clean := text_without_lone_surrogates(text)) is not text:
+            msgspec.structs.force_setattr(described, name, clean)
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -31,6 +39,10 @@ class Choice(msgspec.Struct, frozen=True):
     name: str
     description: str | None = None
 
+    def __post_init__(self) -> None:
+        """Take texts whatever is in them (A2)."""
+        _replace_lone_surrogates(self)
+
 
 class ChoiceGroup(msgspec.Struct, frozen=True):
     """Choices under a heading.
@@ -45,6 +57,10 @@ class ChoiceGroup(msgspec.Struct, frozen=True):
     id: str
     name: str
     choices: tuple[Choice, ...]
+
+    def __post_init__(self) -> None:
+        """Take texts whatever is in them (A2)."""
+        _replace_lone_surrogates(self)
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -66,6 +82,10 @@ class Option(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...] | tuple[ChoiceGroup, ...] = ()
     category: str | None = None
     description: str | None = None
+
+    def __post_init__(self) -> None:
+        """Take texts whatever is in them (A2)."""
+        _replace_lone_surrogates(self)
 
     @property
     def is_switch(self) -> bool:
@@ -155,6 +175,8 @@ def checked_value(options: tuple[Option, ...], option_id: str, value: object) ->
     option = next((option for option in options if option.id == option_id), None)
     if option is None:
         raise InvalidParams(no_such_option(options, option_id))
+    if isinstance(value, str):
+        value = text_without_lone_surrogates(value)
     if not option.accepts(value):
         if option.is_switch:
             raise InvalidParams(f"Option {option_id!r} cannot be {value!r}; it can be: true, false")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import msgspec
 
 from holdfast.errors import InvalidParams
+from holdfast.model.events import without_lone_surrogates
 from holdfast.model.ids import new_id
 from holdfast.model.kinds import FORKED_EARLIER
 from holdfast.model.options import OptionValue
@@ -98,6 +99,14 @@ class SessionState(msgspec.Struct, omit_defaults=True):
         self.tokens = total or None
 
 
+def encode_state(state: SessionState) -> bytes:
+    """Encode a state as it is stored. Texts from agent code may have lone surrogates in them, which become U+FFFD."""
+    try:
+        return msgspec.json.encode(state)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(without_lone_surrogates(msgspec.to_builtins(state)))
+
+
 def forked(
     info: SessionInfo, state: SessionState, *, fork_id: str, now: int, agent: str | None = None
 ) -> tuple[SessionInfo, SessionState]:
@@ -108,7 +117,7 @@ def forked(
     fork = msgspec.structs.replace(
         info, id=fork_id, created_at=now, updated_at=now, archived=False, agent=info.agent if agent is None else agent
     )
-    copied = msgspec.json.decode(msgspec.json.encode(state), type=SessionState)
+    copied = msgspec.json.decode(encode_state(state), type=SessionState)
     if fork.agent != info.agent:
         copied = SessionState(title_by=copied.title_by)
     copied.forked_from = info.id

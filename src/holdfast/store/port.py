@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.model import ArchiveFilter, Scope, SessionInfo, SessionState
+from holdfast.model import ArchiveFilter, Scope, SessionInfo, SessionState, text_without_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -137,6 +137,11 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     additional: tuple[str, ...] | UnsetType = UNSET
     agent: str | UnsetType = UNSET
     """The agent it belongs to from now on (F6: the first prompt binds a session that belongs to none)."""
+
+    def __post_init__(self) -> None:
+        """Take a title whatever is in it: it may be an argument that is not Unicode, or of agent code (A2)."""
+        if isinstance(self.title, str):
+            msgspec.structs.force_setattr(self, "title", text_without_lone_surrogates(self.title))
 
 
 class SearchArea(msgspec.Struct, frozen=True):

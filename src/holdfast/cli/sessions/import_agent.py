@@ -106,6 +106,7 @@ async def _add(store: SessionStore, found: FoundSession, session: str, agent: st
         SessionState,
         checked_cwd,
         event_from,
+        text_without_lone_surrogates,
         title_from,
     )
     from holdfast.proxy.record import AgentRecord  # noqa: PLC0415
@@ -128,7 +129,7 @@ async def _add(store: SessionStore, found: FoundSession, session: str, agent: st
         id=session,
         cwd=checked_cwd(found.cwd),
         additional=(),
-        title=found.title or title_from(words),
+        title=text_without_lone_surrogates(found.title) if found.title else title_from(words),
         created_at=min(found.created_at or now, now),
         updated_at=min(found.updated_at or now, now),
         archived=False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.model import SessionInfo, SessionState
+from holdfast.model import SessionInfo, SessionState, encode_state
 from holdfast.store.port import Record
 from holdfast.store.postgres.search_words import indexed_words
 
@@ -73,7 +73,7 @@ def title_of(stored: str | None) -> str | None:
 
 def encode(value: object) -> str:
     """Encode something as JSON, as text. It never holds the character that PostgreSQL cannot store."""
-    return msgspec.json.encode(value).decode()
+    return (encode_state(value) if isinstance(value, SessionState) else msgspec.json.encode(value)).decode()
 
 
 def info_columns(info: SessionInfo, state: SessionState, scope: int) -> tuple[Any, ...]:

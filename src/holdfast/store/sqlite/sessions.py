@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.format import Line, stored
-from holdfast.model import SessionState
+from holdfast.model import SessionState, encode_state
 from holdfast.model.kinds import HAND_OVER
 from holdfast.store.port import Claim, PrivateEntry
 from holdfast.store.sqlite import histories
@@ -87,7 +87,7 @@ def hand_over(db: Database, row: SessionRow, agent: str) -> None:
     set_end(db, row.n, histories.extend_history(db, row.n, end, [Line(stored(update), "")]))
     old = row.read_state()
     kept = SessionState(title_by=old.title_by, forked_from=old.forked_from, interrupted=old.interrupted)
-    db.run("set_state", n=row.n, state=msgspec.json.encode(kept))
+    db.run("set_state", n=row.n, state=encode_state(kept))
     db.run("delete_private", n=row.n)
     set_agent(db, row.n, agent)
     db.run("take_session", n=row.n, owner=None)
@@ -131,7 +131,7 @@ def cuts_private(db: Database, n: int, end: int) -> bool:
 
 def encoded_state(changes: Changes) -> bytes | None:
     """Encode a state before a thread has it: its owner may go on changing it."""
-    return None if isinstance(changes.state, UnsetType) else msgspec.json.encode(changes.state)
+    return None if isinstance(changes.state, UnsetType) else encode_state(changes.state)
 
 
 def _set_title(db: Database, n: int, doc: int | None, title: str | None) -> None:

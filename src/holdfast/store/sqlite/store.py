@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.errors import SessionBusy, StoreError
 from holdfast.format import fork_marks
 from holdfast.format.log_records import Beginning
+from holdfast.model import encode_state
 from holdfast.store.history_blocks import parts
 from holdfast.store.port import Alias, Changes, Claim, Forked, PrivateEntry, SearchArea, Snapshot
 from holdfast.store.reports import Finding
@@ -98,7 +99,7 @@ class SqliteStore:
     # Sessions
 
     async def create(self, info: SessionInfo, state: SessionState) -> Claim:
-        encoded = msgspec.json.encode(state)
+        encoded = encode_state(state)
 
         def work(transaction: Transaction) -> Claim:
             return sessions.add_session(transaction.db, info, encoded, self._processes.me)[1]
@@ -158,7 +159,7 @@ class SqliteStore:
             row = find_session(db, session)
             if title is not UNSET:
                 state = msgspec.structs.replace(row.read_state(), title_by="user")
-                db.run("set_state", n=row.n, state=msgspec.json.encode(state))
+                db.run("set_state", n=row.n, state=encode_state(state))
             sessions.change_session(db, row, Changes(title=title, archived=archived))
 
         await self._writer.write(session, work)
@@ -183,7 +184,7 @@ class SqliteStore:
         private: Sequence[PrivateEntry] = (),
         shared: Shared | None = None,
     ) -> None:
-        encoded = msgspec.json.encode(state)
+        encoded = encode_state(state)
 
         def work(transaction: Transaction) -> None:
             db = transaction.db
@@ -215,7 +216,7 @@ class SqliteStore:
     async def fork(
         self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
     ) -> Forked:
-        encoded = msgspec.json.encode(state)
+        encoded = encode_state(state)
 
         def work(transaction: Transaction) -> Forked:
             db = transaction.db
