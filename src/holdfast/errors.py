@@ -363,10 +363,38 @@ def _how_it_ended(returncode: int | None) -> str:
 
 
 def _last_words(stderr: str, stdout: str) -> str:
-    if not stderr and not stdout:
-        return "; it wrote nothing to stderr"
-    quoted = [f"it wrote to {name}:\n{text}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
+    errors = without_chatter(stderr)
+    if not errors and not stdout:
+        return "; it wrote no error to stderr" if stderr else "; it wrote nothing to stderr"
+    quoted = [f"it wrote to {name}:\n{text}" for name, text in (("stdout", stdout), ("stderr", errors)) if text]
     return "; " + "\n".join(quoted)
+
+
+_CHATTER = r"""
+    \(node:\d+\) | \(Use\ `node\ --trace-                                       # warnings of Node…
+    | \S*:\d+:\ \w*Warning:                                                    # …and of Python
+    | \[[\w./:-]+\]\ .*\bphase=                                                 # Claude's steps
+    | [\d:.,TZ+/\ -]*(?:[\w.]+\ +-\ +)?\[?(?:TRACE|DEBUG|VERBOSE|INFO)(?![\w/-])  # logs
+    | [\d:.,TZ+/\ -]*\[(?i:trace|debug|verbose|info|notice|perf)\]
+    | .*\blevel=(?:trace|debug|info)\b | .*"level":\ ?"(?:trace|debug|info)"
+"""
+
+
+def without_chatter(stderr: str) -> str:
+    """Return what a program wrote to stderr without its log below warnings and without warnings of its runtime.
+
+    Indented lines belong to the line before them.
+    """
+    import re  # noqa: PLC0415  (errors are rare)
+
+    kept: list[str] = []
+    is_chatter = False
+    for line in stderr.splitlines():
+        if not (is_chatter and line[:1] in (" ", "\t")):
+            is_chatter = re.match(_CHATTER, line, re.VERBOSE) is not None
+        if not is_chatter:
+            kept.append(line)
+    return "\n".join(kept).strip()
 
 
 def reason_in(data: object) -> str:

@@ -422,6 +422,23 @@ async def test_an_agent_that_dies_ends_its_turn_with_its_last_words_and_is_start
         assert client.said().endswith("on")
 
 
+@pytest.mark.requirement("G8")
+async def test_what_an_agent_wrote_in_passing_is_no_last_word(tmp_path: Path, version: int) -> None:
+    async with wrapping(tmp_path, *habits(version)) as wrapped:
+        client = await wrapped.client(version)
+        session = await client.new(str(tmp_path))
+        await client.prompt(session, f"stderr {json.dumps('[perf] event loop stall of 312 ms' + chr(10))}")
+        turn = client.begin_prompt(session, "die")
+        if version == 1:
+            with pytest.raises(Refused) as refused:
+                await patiently(turn)
+            message = refused.value.message
+        else:
+            await client.until(lambda: "error" in client.states())
+            message = client.updates("state_update")[-1]["error"]["message"]
+        assert "I have seen too much" in message and "stall" not in message
+
+
 @pytest.mark.requirement("G8", "P13")
 async def test_last_words_cannot_steer_a_terminal(tmp_path: Path, version: int) -> None:
     async with wrapping(tmp_path, *habits(version)) as wrapped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.chat.screen import Choice, KeyQuestion
-from holdfast.errors import ProcessExited
+from holdfast.errors import ProcessExited, without_chatter
 from holdfast.view.blocks import Note
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def death_note(lost: ConnectionLost, *, quoted: bool) -> Note:
         return Note("The connection to the agent is lost", str(lost), "error")
     written = lost.stdout.splitlines()[-QUOTED_LINES:]
     if quoted:
-        written += lost.stderr.splitlines()[-QUOTED_LINES:] or ["It wrote nothing to stderr."]
+        written += without_chatter(lost.stderr).splitlines()[-QUOTED_LINES:] or ["It wrote no error to stderr."]
     return Note(f"The agent {lost.how}", "\n".join(written), "error")
 
 

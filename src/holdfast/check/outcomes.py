@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.errors import without_chatter
+
 if TYPE_CHECKING:
     from holdfast.check.wire import Wire
 
@@ -48,4 +50,5 @@ class AgentGone(Exception):
     """The agent's output ended."""
 
     def __init__(self, what: str, stderr: str) -> None:
-        super().__init__(f"{what}; its last words: {stderr[-500:]}" if stderr else what)
+        last = without_chatter(stderr)[-500:]
+        super().__init__(f"{what}; its last words: {last}" if last else what)

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from holdfast.errors import ServerUnavailable, ToolFailed, ToolTimeout, UsageError
+from holdfast.errors import ServerUnavailable, ToolFailed, ToolTimeout, UsageError, without_chatter
 from holdfast.mcp.secrets import redacted
 from holdfast.mcp.types import ServerStatus
 
@@ -273,7 +273,8 @@ class ServerConnection:
             return str(cause)
         late = isinstance(cause, TimeoutError)
         what = f"it was not ready within {self._limits.start:g} s" if late else f"{type(cause).__name__}: {cause}"
-        return f"{what}; its last words on stderr:\n{self._stderr}" if self._stderr else what
+        last = without_chatter(self._stderr)
+        return f"{what}; its last words on stderr:\n{last}" if last else what
 
     def _redacted(self, text: str) -> str:
         """Return a text without the server's secrets (P10), and not longer than anybody would read."""

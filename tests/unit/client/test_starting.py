@@ -95,6 +95,30 @@ def test_how_a_process_ended_is_told_in_words(status: int | None, how: str) -> N
     assert str(ProcessExited("gemini", status, "")) == f"gemini {how}; it wrote nothing to stderr"
 
 
+CHATTER = """
+[session/create] id=1 phase=ready
+2026-11-16T14:41:27.005Z  INFO codex_core: ready
+2026-11-16 14:41:27,005 - root - DEBUG - ready
+INFO:     ready
+[perf] event loop stall of 312 ms
+level=info msg=ready
+{"level":"debug","msg":"ready"}
+(node:4242) ExperimentalWarning: SQLite is young
+(Use `node --trace-warnings ...` to show where the warning was created)
+/lib/site.py:12: DeprecationWarning: this is old
+  import old
+"""
+
+
+def test_what_a_process_wrote_in_passing_is_not_quoted_as_its_last_words() -> None:
+    assert str(ProcessExited("qwen", 1, CHATTER)) == "qwen exited with status 1; it wrote no error to stderr"
+    error = "Error: INFO is no key\n    at start (agent.js:1)\n  level 3"
+    assert str(ProcessExited("qwen", 1, f"{CHATTER}{error}{CHATTER}")).endswith(f"it wrote to stderr:\n{error}")
+    for word in ("INFORMATION", "[error] no key", "WARN: no key", "Information: no key", "[perform] no"):
+        assert str(ProcessExited("qwen", 1, word)).endswith(word)
+    assert ProcessExited("qwen", 1, CHATTER).stderr == CHATTER
+
+
 @pytest.mark.parametrize(
     ("code", "name"),
     [(("-m", "holdfast", "run", "nothing.py"), "holdfast run nothing.py"), (("nothing.py",), "nothing.py")],
