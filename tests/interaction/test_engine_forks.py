@@ -42,7 +42,7 @@ async def test_a_fork_has_the_whole_past_and_a_new_id_and_is_listed(place: Path)
         await engine.archive(session.id, archived=True)
         fork = await engine.fork(session.id, CWD, ["/b"])
         assert fork.id != session.id
-        assert fork.title == "T"
+        assert fork.title == "T (fork)"
         assert fork.additional == ("/b",)
         assert fork.state.memory == {"n": 1}
         assert fork.state.forked_from == session.id
@@ -76,9 +76,26 @@ async def test_what_happens_later_on_one_side_is_not_on_the_other(place: Path) -
             assert (await history(engine, each))[: len(both)] == both
         assert [it.state.memory["n"] for it in (session, fork, deeper)] == [2, 3, 3]
         assert [it.state.options for it in (session, fork, deeper)] == [{}, {"units": "f"}, {"units": "f"}]
-        assert (session.title, fork.title) == ("Mine", "say one")
+        assert (session.title, fork.title) == ("Mine", "say one (fork)")
         assert theirs.history() == await history(engine, fork)
         assert ours.history() == await history(engine, session)
+
+
+@pytest.mark.requirement("B17")
+async def test_forks_have_titles_that_tell_them_apart(place: Path) -> None:
+    async with engine_at(place) as engine:
+        session = await engine.create(CWD)
+        assert (await engine.fork(session.id, CWD)).title is None
+        await session.rename("word " * 15)
+        fork = await engine.fork(session.id, CWD)
+        deeper = await engine.fork(fork.id, CWD)
+        deepest = await engine.fork(deeper.id, CWD)
+        titles = [it.title or "" for it in (fork, deeper, deepest)]
+        assert [title.rpartition(" (")[2] for title in titles] == ["fork)", "fork 2)", "fork 3)"]
+        assert all(title.startswith("word word ") and len(title) <= 80 for title in titles)
+        await run(engine, fork, "say one")
+        assert fork.title == titles[0]
+        assert {it.id: it.title for it in (await engine.list()).sessions} == {fork.id: titles[0]}
 
 
 def split(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

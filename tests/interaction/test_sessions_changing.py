@@ -44,7 +44,7 @@ def test_a_session_is_forked_whole_or_up_to_an_entry_by_its_number_or_its_id(pla
         assert done.json["forkedFrom"] == source
         notes = [("note", None)] if count < 12 else []
         assert entries(forked["sessionId"]) == whole[:count] + notes, at
-        assert (forked["title"], forked["cwd"]) == ("say one", HERE)
+        assert (forked["title"], forked["cwd"]) == ("say one (fork)", HERE)
     assert entries(source) == whole
 
 

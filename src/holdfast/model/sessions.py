@@ -115,7 +115,13 @@ def forked(
     For another agent it is the conversation alone: what was allowed, set or remembered stays behind (F2).
     """
     fork = msgspec.structs.replace(
-        info, id=fork_id, created_at=now, updated_at=now, archived=False, agent=info.agent if agent is None else agent
+        info,
+        id=fork_id,
+        title=_title_of_fork(info.title),
+        created_at=now,
+        updated_at=now,
+        archived=False,
+        agent=info.agent if agent is None else agent,
     )
     copied = msgspec.json.decode(encode_state(state), type=SessionState)
     if fork.agent != info.agent:
@@ -207,14 +213,26 @@ _PUNCTUATION = frozenset(" `*_#>~|=+-[]<")
 """What Markdown draws lines and tables with: a line of nothing else says nothing."""
 
 
+_FORK = re.compile(r" \(fork(?: (\d{1,9}))?\)$")
+
+
+def _title_of_fork(title: str | None) -> str | None:
+    """Return a title that tells a fork from its parent: "Birds (fork)", and of a fork of that "Birds (fork 2)"."""
+    if not title:
+        return title
+    found = _FORK.search(title)
+    suffix = " (fork)" if found is None else f" (fork {int(found[1] or 1) + 1})"
+    return f"{_shortened(_FORK.sub('', title), TITLE_LENGTH - len(suffix))}{suffix}"
+
+
 def _end_of(pattern: str, text: str) -> int:
     found = re.match(pattern, text)
     return found.end() if found else 0
 
 
-def _shortened(title: str) -> str:
+def _shortened(title: str, length: int = TITLE_LENGTH) -> str:
     """Cut a title between two words: half of a key would not be recognised as a secret any more (P10)."""
-    if len(title) <= TITLE_LENGTH:
+    if len(title) <= length:
         return title
-    words = title[:TITLE_LENGTH].rpartition(" ")[0]
-    return f"{words or title[: TITLE_LENGTH - 1]}…"
+    words = title[:length].rpartition(" ")[0]
+    return f"{words or title[: length - 1]}…"
