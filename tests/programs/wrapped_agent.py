@@ -335,6 +335,10 @@ class WrappedAgent:
         self.parents[conversation.id] = parent.id
         if "replays forks" in HABITS:
             self.replay(conversation)
+        if "replays forks late" in HABITS:  # as opencode does: without the first message
+            part = Conversation(conversation.id, conversation.cwd)
+            part.messages = conversation.messages[1:]
+            self.replay(part)
         if "forks under the parent" in HABITS:
             self.replay_under(parent.id, conversation)
         self.at = conversation

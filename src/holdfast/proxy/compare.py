@@ -113,7 +113,7 @@ def compared(turns: Sequence[Turn], record: AgentRecord, replayed: Sequence[Even
         return Comparison(missing=turns[max(known_to + 1, _index(turns, record.seeded)) :])
     sent_from = max(_index(turns, record.since), 0)
     theirs = split_turns(_folded(replayed))
-    places = _places(turns[sent_from:], theirs)
+    places = _places(turns[sent_from:], theirs, from_end=record.forked_from is not None)
     if not turns:
         return Comparison(surplus=_events(theirs), surplus_turn=next((t.id for t in reversed(theirs) if t.id), None))
     if all(place is None for place in places):
@@ -143,17 +143,25 @@ def _without_prompts(turns: Sequence[Turn], sent_from: int, known_to: int, their
     return Comparison(missing=torn, without_users=True)
 
 
-def _places(sent: Sequence[Turn], theirs: Sequence[Turn]) -> list[int | None]:
-    """Return for each turn of ours in which of theirs its prompt stands; several may stand in one."""
+def _places(sent: Sequence[Turn], theirs: Sequence[Turn], *, from_end: bool = False) -> list[int | None]:
+    """Return for each turn of ours in which of theirs its prompt stands; several may stand in one.
+
+    They are looked for in order. `from_end` begins with the last: agents exist whose forks replay no beginning
+    (opencode), and the user may have sent a prompt twice.
+    """
     users = [normal(turn.user) for turn in theirs]
+    if from_end:
+        users = [user[::-1] for user in reversed(users)]
     places: list[int | None] = []
     place = offset = 0
-    for turn in sent:
+    for turn in reversed(sent) if from_end else sent:
         needle = normal(turn.user)[:NEEDLE]
-        found = _find(users, needle, place, offset) if needle else None
+        found = _find(users, needle[::-1] if from_end else needle, place, offset) if needle else None
         if found is not None:
             place, offset = found
         places.append(None if found is None else place)
+    if from_end:
+        return [None if at is None else len(users) - 1 - at for at in reversed(places)]
     return places
 
 

@@ -235,7 +235,8 @@ async def _check(session: ProxySession, back: Back, turns: Sequence[Turn]) -> Re
         back.remote.process.forget(back.remote)
         return None
     record.without_users = found.without_users
-    lost = Lost("torn", found.missing, everything=False) if found.missing else None
+    reason = "torn" if record.forked_from is None else "fork"
+    lost = Lost(reason, found.missing, everything=False) if found.missing else None
     if session.port.launch.lost_context == "refuse" and not all(turn.was_cancelled for turn in found.missing):
         back.remote.process.forget(back.remote)
         raise SessionNotFound(session.live.id)

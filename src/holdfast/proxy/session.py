@@ -97,9 +97,9 @@ class ProxySession:
     async def open(self, client: SessionClient | None, origin: Origin) -> None:
         """Open the agent's session of a new one; one that is restored or forked waits for a client that needs it."""
         if self.live.state.is_unopened_fork:  # also one that the command line or the page has made
-            self.record = AgentRecord(
-                forked_from=self.record.session or self.record.forked_from, knows=self.record.knows
-            )
+            record = self.record
+            parent = record.session or record.forked_from
+            self.record = AgentRecord(forked_from=parent, knows=record.knows, since=record.since)
             self.options, self.values = (), {}
             self.live.state.is_unopened_fork = False
             self.keep_record()
