@@ -29,8 +29,8 @@ async def tear(client: Client, session: str) -> None:
         await patiently(client.begin_prompt(session, "die"))
 
 
-async def fork(client: Client, session: str, cwd: str, **members: Any) -> str:
-    params = {"sessionId": session, "cwd": cwd, "mcpServers": [], **members}
+async def fork(client: Client, session: str, cwd: str) -> str:
+    params: dict[str, Any] = {"sessionId": session, "cwd": cwd, "mcpServers": []}
     return (await client.ask("session/fork", params))["sessionId"]
 
 

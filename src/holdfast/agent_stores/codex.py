@@ -55,9 +55,11 @@ class CodexStore:
         if not about.get("id") or not about.get("cwd") or isinstance(about.get("source"), dict):  # a subagent's
             return None
         items = [line["payload"] for line in lines if line.get("type") == "response_item"]
-        changes = _changes(items, _events(lines, "patch_apply_end"), about["cwd"])
+        applied = _events(lines, "patch_apply_end")
+        changes = _changes(items, applied, about["cwd"])
+        refused = {str(event.get("call_id")) for event in applied if event.get("success") is False}
         named = ((item, f"{about['id']}-{at}") for at, item in enumerate(items))
-        updates = tuple(update for item, id_ in named for update in _updates(item, id_, changes))
+        updates = tuple(update for item, id_ in named for update in _updates(item, id_, changes, refused))
         if not any(update["sessionUpdate"] == "user_message" for update in updates):
             return None
         times = [microseconds(line.get("timestamp")) for line in lines]
@@ -132,7 +134,9 @@ def _noted(path: str, made: Update, cwd: str) -> Iterator[Update]:
         yield from changes_in_diff(about.get("move_path") or path, about.get("unified_diff"), cwd)
 
 
-def _updates(item: Update, fallback_id: str, changes: Mapping[str, list[Update]]) -> Iterator[Update]:
+def _updates(
+    item: Update, fallback_id: str, changes: Mapping[str, list[Update]], refused: set[str]
+) -> Iterator[Update]:
     id_ = item.get("id") or fallback_id
     match item.get("type"):
         case "message" if item.get("role") == "user":
@@ -153,7 +157,7 @@ def _updates(item: Update, fallback_id: str, changes: Mapping[str, list[Update]]
             yield tool_call(item["call_id"], item["name"], _arguments(item)) | located
         case "function_call_output" | "custom_tool_call_output":
             text = text_in(item.get("output"))
-            failed = _FAILED.search(text) is not None
+            failed = item["call_id"] in refused or _FAILED.search(text) is not None
             yield tool_result(item["call_id"], text, changes.get(item["call_id"], ()), failed=failed)
         case _:
             return

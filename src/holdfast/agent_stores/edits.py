@@ -76,9 +76,15 @@ def _updated(path: str, lines: Sequence[str], cwd: str) -> Iterator[Update]:
 
 def _sides(hunk: Sequence[str]) -> tuple[str, str]:
     """Return the text before and after a hunk."""
-    old = "".join(f"{line[1:]}\n" for line in hunk if line[:1] in (" ", "-"))
-    new = "".join(f"{line[1:]}\n" for line in hunk if line[:1] in (" ", "+"))
-    return old, new
+    sides = {"-": "", "+": ""}
+    at = ""
+    for line in hunk:
+        if line[:1] in (" ", "-", "+"):
+            at = "-+" if line[0] == " " else line[0]
+            sides |= {side: f"{sides[side]}{line[1:]}\n" for side in at}
+        elif line.startswith("\\"):  # "\\ No newline at end of file", about the line before
+            sides |= {side: sides[side].removesuffix("\n") for side in at}
+    return sides["-"], sides["+"]
 
 
 def changes_of_input(about: Any) -> Iterator[Update]:

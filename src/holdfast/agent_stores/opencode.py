@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,11 +58,14 @@ class OpencodeStore:
         """Read the session with an id."""
         with closing(self._connect()) as db:
             about = db.execute(_SESSION, (place,)).fetchone()
-            rows = db.execute(_PARTS, (place,)).fetchall()
-        updates = tuple(_joined(update for row in rows for update in _updates(*row)))
-        if about is None or not any(update["sessionUpdate"] == "user_message" for update in updates):
+            rows: list[tuple[str, str, str, str]] = db.execute(_PARTS, (place,)).fetchall()
+        if about is None:
             return None
         directory, title, created, updated = about
+        said = (_updates(message_id, told, id_, part, directory) for message_id, told, id_, part in rows)
+        updates = tuple(_joined(chain.from_iterable(said)))
+        if not any(update["sessionUpdate"] == "user_message" for update in updates):
+            return None
         spent = _spent({row[0]: json.loads(row[1]) for row in rows}.values())
         times = microseconds(created), microseconds(updated)
         return FoundSession(place, directory, title or None, *times, updates, spent)
@@ -103,25 +107,24 @@ def _spent(messages: Iterable[Update]) -> Spent:
     return spent
 
 
-def _changes(state: Update) -> Iterator[Update]:
+def _changes(state: Update, directory: str) -> Iterator[Update]:
     """Yield the changes that a tool has made: as it noted them, else as it was asked to."""
     noted = members_of(state.get("metadata"))
-    files = [members_of(noted.get("filediff")), *objects(noted.get("files"))]
     found = False
-    for file in files:
-        path = file.get("file") or file.get("filePath")
-        added = file.get("type") == "add"
-        if "after" in file:
+    for file in objects(noted.get("files")) or [members_of(noted.get("filediff"))]:
+        path = file.get("filePath") or file.get("file")
+        if isinstance(file.get("before"), str) or isinstance(file.get("after"), str):
             found = True
-            yield from change(path, None if added else file.get("before"), file["after"])
-        elif diff := file.get("patch") or file.get("diff"):
+            before = None if file.get("type") == "add" else file.get("before")
+            yield from change(path, before, file.get("after") or "", directory)
+        elif diff := file.get("patch") or file.get("diff") or noted.get("diff"):
             found = True
-            yield from changes_in_diff(path, diff)
+            yield from changes_in_diff(path, diff, directory)
     if not found:
         yield from changes_of_input(state.get("input"))
 
 
-def _updates(message_id: str, message_data: str, part_id: str, part_data: str) -> Iterator[Update]:
+def _updates(message_id: str, message_data: str, part_id: str, part_data: str, directory: str) -> Iterator[Update]:
     about: Any = json.loads(message_data)
     part: Any = json.loads(part_data)
     match part.get("type"):
@@ -135,6 +138,8 @@ def _updates(message_id: str, message_data: str, part_id: str, part_data: str) -
             call = tool_call(part["callID"], part["tool"], state.get("input"))
             yield call | ({"title": state["title"]} if state.get("title") else {})
             text = text_in(state.get("output")) or text_in(state.get("error"))
-            yield tool_result(part["callID"], text, _changes(state), failed=state.get("status") != "completed")
+            yield tool_result(
+                part["callID"], text, _changes(state, directory), failed=state.get("status") != "completed"
+            )
         case _:
             return

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CWD = "/work/garden"
 FILE = "/work/garden/bed.txt"
 NEW = "/work/garden/new.txt"
+NO_NEWLINE = "\\ No newline at end of file"
 
 
 def write_lines(file: Path, *lines: dict[str, Any]) -> None:
@@ -66,7 +67,7 @@ def claude_result(uuid: str, parent: str, call: str, result: Any, **members: Any
 def test_claude(tmp_path: Path) -> None:
     hunks = [
         {"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" soil", "-weeds", "+beans"]},
-        {"oldStart": 40, "oldLines": 1, "newStart": 40, "newLines": 2, "lines": [" hedge", "+gate"]},
+        {"oldStart": 40, "oldLines": 1, "newStart": 40, "newLines": 2, "lines": [" hedge", "+gate", NO_NEWLINE]},
     ]
     edited = {
         "filePath": FILE,
@@ -95,7 +96,7 @@ def test_claude(tmp_path: Path) -> None:
     session = read_one("claude", tmp_path)
     assert changes(session) == [
         (FILE, "soil\nweeds\n", "soil\nbeans\n"),
-        (FILE, "hedge\n", "hedge\ngate\n"),
+        (FILE, "hedge\n", "hedge\ngate"),
         (NEW, None, "spade\n"),
         (FILE, "hedge", "wall"),
     ]
@@ -158,6 +159,9 @@ def test_codex(tmp_path: Path) -> None:
         codex("response_item", type="custom_tool_call_output", call_id="c2", output="Exit code: 0\nSuccess."),
         codex("response_item", type="function_call", name="exec_command", call_id="c3", arguments=json.dumps(heredoc)),
         codex("response_item", type="function_call_output", call_id="c3", output="Process exited with code 1"),
+        codex("response_item", type="custom_tool_call", name="apply_patch", call_id="c4", input=PATCH),
+        codex("event_msg", type="patch_apply_end", call_id="c4", success=False, changes=noted, status="declined"),
+        codex("response_item", type="custom_tool_call_output", call_id="c4", output="patch rejected by user"),
         codex("event_msg", type="token_count", info=info),
         codex("event_msg", type="token_count", info=None),
     )
@@ -168,6 +172,8 @@ def test_codex(tmp_path: Path) -> None:
         (NEW, None, "spade\nrake\n"),
         (FILE, "soil\nroots\n", "soil\ncarrots\n"),
     ]
+    ended = [update["status"] for update in session.updates if update.get("toolCallId") == "c4"]
+    assert ended[-1] == "failed"
     located = next(update for update in session.updates if update.get("toolCallId") == "c1")
     assert located["locations"] == [{"path": FILE}, {"path": NEW}]
     assert session.spent.model == "gpt-6"
@@ -240,7 +246,10 @@ def test_opencode(tmp_path: Path) -> None:
     file = {"file": FILE, "before": "weeds\n", "after": "beans\n", "additions": 1, "deletions": 1}
     patched = {"filePath": NEW, "type": "add", "before": "", "after": "spade\n"}
     given = {"filePath": FILE, "oldString": "hedge", "newString": "wall"}
+    diff = "--- bed.txt\n+++ bed.txt\n@@ -1 +1 @@\n-soil\n+sand\n"
+    unread = {"file": "bed.txt", "patch": diff, "additions": 1, "deletions": 1}
     tools: list[dict[str, Any]] = [
+        {"tool": "edit", "state": {"status": "completed", "input": {}, "metadata": {"filediff": unread}}},
         {"tool": "edit", "state": {"status": "completed", "input": {}, "metadata": {"filediff": file}}},
         {"tool": "apply_patch", "state": {"status": "completed", "input": {}, "metadata": {"files": [patched]}}},
         {"tool": "edit", "state": {"status": "completed", "input": given, "output": "ok"}},
@@ -266,7 +275,12 @@ def test_opencode(tmp_path: Path) -> None:
             [(f"p{at:02}", message, json.dumps(part)) for at, (message, part) in enumerate(parts)],
         )
     session = read_one("opencode", tmp_path)
-    assert changes(session) == [(FILE, "weeds\n", "beans\n"), (NEW, None, "spade\n"), (FILE, "hedge", "wall")]
+    assert changes(session) == [
+        (FILE, "soil\n", "sand\n"),
+        (FILE, "weeds\n", "beans\n"),
+        (NEW, None, "spade\n"),
+        (FILE, "hedge", "wall"),
+    ]
     assert session.spent.model == "big-pickle"
     assert session.spent.tokens == {
         "inputTokens": 200,
