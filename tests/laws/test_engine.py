@@ -193,7 +193,7 @@ class Sessions(RuleBasedStateMachine):
             source.cwd,
             lines=list(lines),
             options=dict(source.options),
-            title=source.title,
+            title=title_of_fork(source.title),
             titled=source.titled,
             memory=dict(source.stored_memory),
             stored_memory=dict(source.stored_memory),
@@ -463,6 +463,14 @@ class Sessions(RuleBasedStateMachine):
 
 def _ending(reason: str) -> list[str]:
     return {"end_turn": [], "error": ["fail x"]}.get(reason, [f"stop {reason}"])
+
+
+def title_of_fork(title: str | None) -> str | None:
+    """Return "T (fork)", of a fork of that "T (fork 2)"; no title here is so long that it is cut."""
+    if not title:
+        return title
+    name, mark, number = title.removesuffix(")").partition(" (fork")
+    return f"{name} (fork {int(number or 1) + 1})" if mark else f"{name} (fork)"
 
 
 def _joined(turn: ModelTurn) -> list[Any]:
