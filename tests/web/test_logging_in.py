@@ -123,7 +123,7 @@ def test_sessions_whose_agent_cannot_be_started_are_there_to_read_and_say_why(br
         web.sign_in(page)
         page.open(f"{web.base}/sessions/{unknown}")
         page.sees(".entry.user >> text=hello")
-        page.sees(".read-only >> text=holdfast web add unknown")
+        page.sees(".read-only >> text=holdfast web add --name unknown -- COMMAND")
         assert page.count("#composer") == 0
         page.open(f"{web.base}/sessions/{gone}")
         page.sees(".read-only >> text=nowhere/agent.py")

@@ -79,6 +79,7 @@ def _listen(port: int | None) -> socket.socket:
 
 def page_server(place: str | None, port: int) -> RemoteServer:
     """Return the server of the page on a store: for the user of this machine, with the agents that may be started."""
+    from holdfast.cli.remember import how_to_add  # noqa: PLC0415
     from holdfast.cli.server_files import local_token, server_files  # noqa: PLC0415
     from holdfast.server.host import Host  # noqa: PLC0415
     from holdfast.server.remote import RemoteServer, SignIn, TokenFile, names_for  # noqa: PLC0415
@@ -88,7 +89,9 @@ def page_server(place: str | None, port: int) -> RemoteServer:
     from holdfast.web.no_agent import NoAgent  # noqa: PLC0415
 
     files = server_files(place)
-    agents = AgentsOfFile(_agents_file(place), lambda name, entry: start_agent(name, entry, place))
+    agents = AgentsOfFile(
+        _agents_file(place), lambda name, entry: start_agent(name, entry, place), lambda name: how_to_add(name, place)
+    )
     pages = WebPages(
         lambda: _open_library(place), agents, directory=files.tokens.parent / "web", shares=ShareLinks(files.shares)
     )

@@ -71,11 +71,13 @@ async def _join_names(store: SessionStore) -> None:
 
 
 def _port(launch: Launch, arguments: argparse.Namespace) -> ProxyPort:
-    if not arguments.remember or not launch.command:
-        return ProxyPort(launch)
-    from holdfast.cli.remember import RememberingPort  # noqa: PLC0415  (once, by whoever wants it)
+    from holdfast.store.address import MEMORY  # noqa: PLC0415
 
-    return RememberingPort(launch, arguments.store)
+    if not launch.command or arguments.store == MEMORY:
+        return ProxyPort(launch)
+    from holdfast.cli.remember import NotingPort, RememberingPort  # noqa: PLC0415
+
+    return (RememberingPort if arguments.remember else NotingPort)(launch, arguments.store)
 
 
 def _record(file: str | None) -> WireRecord | None:

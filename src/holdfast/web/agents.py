@@ -98,6 +98,10 @@ class PageAgents(Protocol):
         """Return why an agent cannot be started that may be; empty where there is no reason but that it may not."""
         ...
 
+    def how_to_add(self, name: str) -> str | None:
+        """Return the command line with which an agent may be started; empty if it is not known, None if none helps."""
+        ...
+
     def visited_by(self, principal: str) -> None:
         """Note that somebody uses the page, on whose behalf an agent can be asked what it is called."""
         ...
@@ -123,6 +127,10 @@ class OneAgent:
     def trouble(self, name: str) -> str:  # noqa: ARG002  (whose session it is cannot be told before it has a name)
         """Return why the agent could not say what it is called."""
         return self._trouble
+
+    def how_to_add(self, name: str) -> str | None:  # noqa: ARG002
+        """Return nothing: a server has one agent."""
+        return None
 
     def visited_by(self, principal: str) -> None:
         """Ask the agent what it is called, on behalf of whoever comes first: it may be started for that."""

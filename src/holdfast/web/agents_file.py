@@ -114,9 +114,18 @@ class AgentsFile:
 class AgentsOfFile:
     """The agents of a file, each made when it is first asked for; what is changed in the file holds at once."""
 
-    def __init__(self, file: AgentsFile, make: Callable[[str, AgentEntry], PageAgent]) -> None:
-        """Use `make` to make an agent of its name and its entry. Nothing is started by that."""
+    def __init__(
+        self,
+        file: AgentsFile,
+        make: Callable[[str, AgentEntry], PageAgent],
+        how_to_add: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """Use `make` to make an agent of its name and its entry. Nothing is started by that.
+
+        `how_to_add` returns the command line that adds an agent to the file; empty if that is not known.
+        """
         self._file = file
+        self._how_to_add = how_to_add
         self._make = make
         self._made: dict[str, tuple[AgentEntry, PageAgent]] = {}
         self._replaced: list[PageAgent] = []
@@ -162,6 +171,10 @@ class AgentsOfFile:
         """Return why an agent of the file cannot be started, or none can."""
         failed = self._failed.get(name)
         return self._unusable or ("" if failed is None else failed[1])
+
+    def how_to_add(self, name: str) -> str | None:
+        """Return the command line that adds an agent to the file; empty if that is not known."""
+        return self._how_to_add(name)
 
     def visited_by(self, principal: str) -> None:
         """Do nothing: the file says what the agents are called."""

@@ -220,6 +220,7 @@ class WebPages:
             state=record.state,
             can_talk=desk.agent_of(info) is not None,
             trouble=desk.agents.trouble(info.agent),
+            how_to_add=desk.agents.how_to_add(info.agent),
             others=sorted(agents),
             at=at,
         )

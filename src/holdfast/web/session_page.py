@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.model import is_object
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.model import SessionInfo, SessionState, Update
+    from holdfast.web.elements import Child
     from holdfast.web.history_pages import HistoryPage
 
 
@@ -28,12 +30,14 @@ def session_page(
     can_talk: bool,
     others: Sequence[str],
     trouble: str = "",
+    how_to_add: str | None = None,
     at: int | None = None,
 ) -> Markup:
     """Return the page of a session with a page of its entries; `lines` is how long its history is.
 
     `others` are the agents that it could be handed to; `trouble` is why its agent cannot be started, though it may be;
-    `at` is the line that is looked for.
+    `how_to_add` is the command that lets the page start it, empty if that is not known, None if none does; `at` is the
+    line that is looked for.
     """
     title = safe_line(info.title or "") or (UNTITLED if lines else "New session")
     conversation = element(
@@ -64,7 +68,9 @@ def session_page(
         "hf-session",
         main,
         _index(),
-        element("footer", _jump(), _composer(info) if can_talk else _read_only(info, trouble), class_="talk"),
+        element(
+            "footer", _jump(), _composer(info) if can_talk else _read_only(info, trouble, how_to_add), class_="talk"
+        ),
         data_id=info.id,
         data_lines=lines,
         data_first=shown.first,
@@ -185,15 +191,28 @@ def _jump() -> Markup:
     )
 
 
-def _read_only(info: SessionInfo, trouble: str) -> Markup:
+def _read_only(info: SessionInfo, trouble: str, how_to_add: str | None) -> Markup:
     """Return why nobody can write here, and what to do about it."""
-    name = info.agent or "it"
-    why = join("The page may not start its agent. To let it, run ",
-               element("code", f"holdfast web add {name} -- COMMAND"),
-               f" with the command that starts {name}, and load the page again.")  # fmt: skip
+    said = element("strong", "You can only read this session.")
     if trouble:
-        why = join(f"{info.agent or 'Its agent'} cannot be started. {trouble}")
-    return element("p", element("strong", "You can only read this session."), " ", why, class_="read-only about")
+        return _banner(said, f" {info.agent or 'Its agent'} cannot be started. {trouble}")
+    if how_to_add is None:
+        return _banner(said, " This server has another agent.")
+    if how_to_add:
+        copy = button("Copy", data_copy=how_to_add, aria_label="Copy the command")
+        line = element("div", element("code", how_to_add), copy, class_="command")
+        return _banner(said, " The page may not start its agent. To let it, run this, and load the page again:", line)
+    is_name = info.agent.isprintable() and not info.agent.startswith("-")
+    name = f"{shlex.join(('--name', info.agent))} " if info.agent and is_name else ""
+    command, file = f"holdfast web add {name}-- COMMAND", "holdfast web add FILE"
+    why = join(" The page may not start its agent. To let it, run ", element("code", command),
+               " with the command that starts the agent, or ", element("code", file),
+               " with its Python file, and load the page again.")  # fmt: skip
+    return _banner(said, why)
+
+
+def _banner(*inner: Child) -> Markup:
+    return element("div", *inner, class_="read-only about")
 
 
 def _composer(info: SessionInfo) -> Markup:

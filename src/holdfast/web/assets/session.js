@@ -186,6 +186,8 @@ class SessionPage {
     }
     const terminal = target.closest("a[href^='#terminal-']");
     if (terminal instanceof HTMLAnchorElement) this.openTerminal(terminal, event);
+    const copied = target.closest("[data-copy]");
+    if (copied instanceof HTMLElement) copy(copied.dataset.copy ?? "", "The command is copied.").catch(sayError);
     const frame = target.closest(".placed");
     const button = target.closest("[data-entry-menu]");
     if (button instanceof HTMLElement && frame instanceof HTMLElement) this.openEntryMenu(button, frame);
