@@ -93,6 +93,8 @@ SUBPROTOCOL = "acp.v1"
 DIRECT = "holdfast.direct"
 """The extension that our own uvicorn puts into the scope; see `holdfast.server.remote.direct`."""
 
+NO_PAGE = "This server shows a page only with `serve --web`. Open the link that it prints then"
+
 FORM = "application/x-www-form-urlencoded"
 
 CLOSE_SECONDS = 0.2
@@ -200,7 +202,9 @@ class RemoteServer:
         """Return what a person at a browser is shown: why there is nothing else, or how to sign in."""
         if not is_page_wanted(scope):
             return None
-        if refusal.status == 401 and self._pages is not None:
+        if refusal.status == 401 and self._pages is None:
+            return refusal_page(401, NO_PAGE)
+        if refusal.status == 401:
             return sign_in_page(scope, address_of(request_from(scope)), to=path_of(scope))
         return refusal_page(refusal.status, refusal.message)
 
