@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 INTERPRETERS = ("python", "pypy", "node", "bun", "deno", "ruby", "perl", "php", "sh", "bash", "zsh")
 """Programs that run the file they are given, by the beginning of their names: ``python3.12`` is one."""
 
+SCRIPTS = (".py", ".js", ".mjs", ".ts", ".sh")
+"""How the names of files end that are run, and are not part of what people call an agent."""
+
 LAUNCHERS = {"npx": (), "bunx": (), "uvx": (), "pipx": ("run",), "uv": ("run", "tool"), "pnpm": ("dlx", "exec")}
 """Programs that run another one, and the words that may stand before its name."""
 
@@ -45,7 +48,7 @@ def name_of_command(command: Sequence[str]) -> str:
         program, *words = words
         name = program.rsplit("/", 1)[-1].partition("@")[0] or name
     if not name.startswith(INTERPRETERS):
-        return Path(name).stem if Path(name).suffix in (".py", ".js", ".mjs", ".ts", ".sh", ".exe") else name
+        return Path(name).stem if Path(name).suffix in (*SCRIPTS, ".exe") else name
     for option, word in zip(("", *words), words, strict=False):
         if option == "-m":
             return word.partition(".")[0]

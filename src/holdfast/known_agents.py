@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.agent_name import name_of_command
+from holdfast.agent_name import SCRIPTS, name_of_command
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,12 +73,36 @@ def one_name(name: str) -> str:
     return _NAMES.get(name, name)
 
 
+def installed_command(agent: KnownAgent) -> tuple[str, ...]:
+    """Return the command of an agent. Raises `UsageError` that says how to install it if its program is missing."""
+    from shutil import which  # noqa: PLC0415  (an agent that is wrapped by its command needs none)
+
+    if which(agent.command[0]) is None:
+        raise UsageError(f"there is no program {agent.command[0]} on this machine; install it: {agent.install}")
+    return agent.command
+
+
+def name_of_program(command: Sequence[str]) -> str | None:
+    """Return the name of the known agent whose program or package a command runs, or None.
+
+    A script of somebody may have any name: ``python gemini.py`` is not Gemini.
+    """
+    if not command:
+        return None
+    called = name_of_command(command)
+    is_script = any(word.rpartition("/")[2].startswith(f"{called}.") and word.endswith(SCRIPTS) for word in command)
+    name = one_name(called)
+    return name if name in KNOWN_AGENTS and not is_script else None
+
+
 def name_of_wrapped(given: str | None, own: str | None, command: Sequence[str]) -> str | None:
     """Return the name that a wrapped agent's sessions belong to, or None if nothing names it.
 
-    It is the name that the user has `given`, else the agent's `own`, else that of a known agent that the command runs.
+    It is the name that the user has `given`, else that of the known agent that calls itself so, or whose program the
+    command runs, else the agent's `own`.
     """
-    if named := given or own:
-        return one_name(named)
-    program = one_name(name_of_command(command)) if command else ""
-    return program if program in KNOWN_AGENTS else None
+    if given:
+        return one_name(given)
+    if own and one_name(own) in KNOWN_AGENTS:
+        return one_name(own)
+    return name_of_program(command) or own

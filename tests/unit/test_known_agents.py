@@ -40,6 +40,8 @@ def test_sessions_are_imported_for_a_known_agent(name: str) -> None:
         (None, "Weather bot", "python weather.py", "Weather bot"),
         (None, None, "npx -y @aaif/goose acp", "goose"),
         (None, None, "/opt/bin/codex-acp", "codex"),
+        (None, "Gemini 4", "gemini --acp", "gemini"),
+        (None, "heron", "python gemini.py", "heron"),
         (None, None, "python weather.py", None),
         (None, None, "", None),
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AuthRequired, RemoteError, UsageError
+from holdfast.known_agents import one_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ AUTH_REQUIRED = AuthRequired.code
 async def open_session(connection: Connection, settings: ChatSettings) -> ClientSession:
     """Open the session the settings ask for. Raises `UsageError` if it cannot be found or restored."""
     if settings.resume is not None:
+        _check_whose(connection, settings)
         return await restore_session(connection, settings, *await _find(connection, settings.resume, settings.cwd))
     if settings.newest:
         if not connection.can("list"):
@@ -29,6 +31,16 @@ async def open_session(connection: Connection, settings: ChatSettings) -> Client
             return await restore_session(connection, settings, listed.id, listed.cwd)
         raise UsageError(f"{connection.agent.name} has no session in {settings.cwd}; begin one without --continue")
     return await begin_session(connection, settings, settings.cwd)
+
+
+def _check_whose(connection: Connection, settings: ChatSettings) -> None:
+    """Raise `UsageError` if the store has the session to resume for another agent: this one would not know it."""
+    whose = settings.belongs_to
+    if whose is not None and connection.agent.name not in (whose.agent, one_name(whose.agent)):
+        raise UsageError(
+            f"session {settings.resume} belongs to the agent {whose.agent}, not to {connection.agent.name}. "
+            f"Type: {whose.line}"
+        )
 
 
 async def begin_session(

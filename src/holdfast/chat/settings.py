@@ -8,10 +8,11 @@ import sys
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from holdfast.agent_name import holdfast_verb, split_agent_name
 from holdfast.errors import UsageError
+from holdfast.known_agents import KNOWN_AGENTS, installed_command, one_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +53,15 @@ SERVER_SECONDS = "2"
 NO_INSPECTION = Inspection()
 
 
+class Belonging(NamedTuple):
+    """Which agent a stored session belongs to."""
+
+    agent: str
+    """The name of the agent, as the store has it."""
+    line: str
+    """What the user types to go on with the session."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
     """What the command line of `holdfast chat` asks for."""
@@ -82,6 +92,8 @@ class ChatSettings:
     """MCP servers for every session, as the protocol has them, each with its type."""
     here: str | None = None
     """The directory that the agent's process is started in, where that is not `cwd`."""
+    belongs_to: Belonging | None = None
+    """Whose the session to resume is; None if the store does not have it."""
 
     @property
     def process_cwd(self) -> str:
@@ -113,6 +125,7 @@ def chat_settings(
     permissions: PermissionChoice | None,
     store: str | None,
     protocol: Literal["auto", 1, 2],
+    name: str | None = None,
     inspection: Inspection = NO_INSPECTION,
     bare: bool = False,
     token_file: str | None = None,
@@ -127,27 +140,40 @@ def chat_settings(
     """
     remote = agent is not None and agent.startswith(SERVERS)
     given = {"--token-file": token_file, "--ca": ca, "--map": maps or None}
-    if not remote and (for_servers := [name for name, value in given.items() if value is not None]):
+    if not remote and (for_servers := [option for option, value in given.items() if value is not None]):
         raise UsageError(f"{' and '.join(for_servers)}: only for an agent on a server, which is given by its URL")
+    if remote and name is not None:
+        raise UsageError("--name: an agent on a server has the name that the server gives it")
     remark = ""
     watched: Path | None = None
     by_author = False
+    own_options = tuple(
+        word
+        for option, value in (("--store", store), ("--name", name))
+        if value is not None
+        for word in (option, value)
+    )
+    known = None if agent is None or command is not None else _known(agent)
+    if known is not None:
+        command = installed_command(KNOWN_AGENTS[known])
     if command is not None:
         if inspection.reload:
             raise UsageError("--reload is for an agent in a Python file; one that is given by its command has none")
-        if bare and store is not None:
-            raise UsageError("--store and --bare do not go together: without us the agent keeps its own sessions")
-        store_option = ("--store", store) if store is not None else ()
-        named = (*store_option, *(("--bare",) if bare else ()), "--", *command)
+        if bare and own_options:
+            raise UsageError(
+                f"{own_options[0]} and --bare do not go together: without us the agent keeps its own sessions"
+            )
+        named = (*own_options, *(("--bare",) if bare else ()), *(("--", *command) if known is None else (known,)))
         own = command
-        if not bare and (store is not None or holdfast_verb(command) is None):  # a Holdfast keeps its sessions itself
-            command = (sys.executable, "-m", "holdfast", "wrap", *store_option, "--", *command)
+        if not bare and (own_options or holdfast_verb(command) is None):  # a Holdfast keeps its sessions itself
+            name_option = ("--name", known) if known is not None and name is None else ()
+            command = (sys.executable, "-m", "holdfast", "wrap", *own_options, *name_option, "--", *command)
     else:
         if agent is None:
             agent, remark = default_agent()
         if agent.startswith(SERVERS):
             files = {"--token-file": token_file, "--ca": ca}
-            entry = tuple(word for name, file in files.items() if file is not None for word in (name, file))
+            entry = tuple(word for option, file in files.items() if file is not None for word in (option, file))
             entry += tuple(word for pair in maps for word in ("--map", pair))
             connect = (sys.executable, "-m", "holdfast", "connect", agent, *entry, "--wait", SERVER_SECONDS)
             settings = ChatSettings(
@@ -164,15 +190,15 @@ def chat_settings(
             return settings, remark
         if agent not in BUILT_IN and not Path(split_agent_name(agent)[0]).exists():
             raise UsageError(
-                f"there is no file {agent}; any other agent is given by its command: holdfast chat -- {agent}"
+                f"there is no file {agent}; any other agent is given by its command: holdfast chat -- {agent}\n"
+                f"(or by its name: {', '.join(KNOWN_AGENTS)})"
             )
         by_author = agent not in BUILT_IN or Path(agent).is_file()
         if inspection.reload:
             watched = _watched(agent, by_author=by_author)
-        store_option = ("--store", store) if store is not None else ()
         looked_into = _log_options(inspection.log_level) if by_author or inspection.log_level else ()
-        command = (sys.executable, "-m", "holdfast", "run", agent, *store_option, *looked_into)
-        named = (*store_option, agent)
+        command = (sys.executable, "-m", "holdfast", "run", agent, *own_options, *looked_into)
+        named = (*own_options, agent)
         own = (sys.executable, "-m", "holdfast", "run", agent)
     settings = ChatSettings(
         command,
@@ -189,6 +215,17 @@ def chat_settings(
         agent_command=own,
     )
     return settings, remark
+
+
+def _known(agent: str) -> str | None:
+    """Return the one name of a known agent that an argument means, or None. A file of that name goes first."""
+    name = one_name(agent)
+    return name if name in KNOWN_AGENTS and not Path(agent).is_file() else None
+
+
+def is_elsewhere(agent: str | None, command: tuple[str, ...] | None) -> bool:
+    """Return whether an agent may keep its sessions in another store: on a server, or as another Holdfast says."""
+    return (agent is not None and agent.startswith(SERVERS)) or holdfast_verb(command or ()) is not None
 
 
 def settings_in(directory: str, settings: ChatSettings) -> ChatSettings:

@@ -5,26 +5,30 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import click
 
 from holdfast.cli.agent_command import AgentCommand, command_behind
 from holdfast.cli.completion import complete_sessions
+from holdfast.known_agents import KNOWN_AGENTS
 
 if TYPE_CHECKING:
-    from holdfast.chat.settings import ChatSettings, PermissionChoice, PrintFormat
+    from holdfast.chat.settings import Belonging, ChatSettings, PermissionChoice, PrintFormat
     from holdfast.diagnostics import LogLevel
 
-HELP = """Talk to an agent in the terminal.
+HELP = f"""Talk to an agent in the terminal.
 
-AGENT is a Python file that declares one (FILE or FILE:NAME), or `demo`, or `code`. Any other ACP agent is given by its
-command, behind `--`; it is wrapped, so that its sessions are kept as ours are:
+AGENT is a Python file that declares one (FILE or FILE:NAME), `demo`, `code`, or an agent that you have:
+{", ".join(KNOWN_AGENTS)}. Any other ACP agent is given by its command, behind `--`.
+An agent that is not ours is wrapped, so that its sessions are kept as ours are:
 
 \b
   holdfast chat weather.py
-  holdfast chat -- gemini --acp
-  holdfast chat --continue -- gemini --acp
+  holdfast chat gemini
+  holdfast chat -- gemini --acp -m pro       the same agent, with options of yours
+  holdfast chat --continue                   the newest session of this directory, with its agent
+  holdfast chat --resume 3fa9                this session, with its agent
   holdfast chat https://agents.example.org/acp --cwd /srv/ada
   holdfast chat weather.py --continue
   echo "How warm is it?" | holdfast chat weather.py --print
@@ -42,12 +46,17 @@ again, in the same session, whenever you save it; `--wire` shows every message.
 @click.command("chat", cls=AgentCommand, help=HELP)
 @click.argument("agent", metavar="[AGENT | -- COMMAND…]", required=False, type=click.Path())
 @click.argument("words", metavar="", nargs=-1)
-@click.option("--continue", "newest", is_flag=True, help="Go on with the newest session of this directory.")
+@click.option(
+    "--continue",
+    "newest",
+    is_flag=True,
+    help="Go on with the newest session of this directory; without an AGENT, of any agent.",
+)
 @click.option(
     "--resume",
     metavar="ID",
     shell_complete=complete_sessions,
-    help="Go on with this session; the beginning of its id is enough.",
+    help="Go on with this session; the beginning of its id is enough. Its agent need not be named.",
 )
 @click.option("--prompt", metavar="TEXT", help="The first thing to say.")
 @click.option("--print", "prints", is_flag=True, help="Print the answer to --prompt, or to stdin, and nothing else.")
@@ -120,6 +129,7 @@ again, in the same session, whenever you save it; `--wire` shows every message.
 @click.option(
     "--cwd", "directory", metavar="DIR", help="The directory of the session (default: this one); for a URL, one there."
 )
+@click.option("--name", metavar="NAME", help="The name its sessions belong to (default: what the agent calls itself).")
 @click.option("--store", "place", metavar="FILE", help="Where sessions are kept, as for `holdfast run` and `wrap`.")
 @click.option(
     "--mcp-config",
@@ -163,12 +173,22 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
         cast("tuple[str, ...]", options["pass_env"]),
     )
     protocol = cast("str", options["protocol"])
-    settings, remark = chat_settings(
+    asked = Asked(
         agent,
         command,
-        cwd=os.getcwd(),  # noqa: PTH109
+        cast("str | None", options["name"]),
+        cast("str | None", options["resume"]),
         newest=bool(options["newest"]),
-        resume=cast("str | None", options["resume"]),
+    )
+    if (asked.newest or asked.resume is not None) and not options["bare"]:
+        asked = _found_in_store(asked, cast("str | None", options["place"]), cast("str | None", options["directory"]))
+    settings, remark = chat_settings(
+        asked.agent,
+        asked.command,
+        cwd=os.getcwd(),  # noqa: PTH109
+        newest=asked.newest,
+        resume=asked.resume,
+        name=asked.name,
         permissions="reads" if options["approve_reads"] else cast("PermissionChoice | None", options["permissions"]),
         store=cast("str | None", options["place"]),
         protocol="auto" if protocol == "auto" else cast("Literal[1, 2]", int(protocol)),
@@ -185,7 +205,7 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
     )
     if (directory := cast("str | None", options["directory"])) is not None:
         settings = settings_in(directory, settings)
-    settings = replace(settings, theme=cast("str | None", options["theme"]))
+    settings = replace(settings, theme=cast("str | None", options["theme"]), belongs_to=asked.belongs_to)
     if (mcp_config := cast("str | None", options["mcp_config"])) is not None:
         settings = _with_servers(settings, mcp_config)
     prints = PrintOptions(
@@ -194,6 +214,38 @@ def chat(ctx: click.Context, agent: str | None, words: tuple[str, ...], **option
         cast("float | None", options["timeout"]),
     )
     return run_chat(settings, cast("str | None", options["prompt"]), remark, prints if options["prints"] else None)
+
+
+class Asked(NamedTuple):
+    """The agent and the session that a command line asks for."""
+
+    agent: str | None
+    command: tuple[str, ...] | None
+    name: str | None
+    resume: str | None
+    newest: bool
+    belongs_to: Belonging | None = None
+
+
+def _found_in_store(asked: Asked, place: str | None, directory: str | None) -> Asked:
+    """Return what is asked for, with what the store knows: the agent of a session, or whose the session is."""
+    from holdfast.chat.settings import is_elsewhere  # noqa: PLC0415
+    from holdfast.cli.session_agent import newest_session, session_to_resume, whose_session  # noqa: PLC0415
+    from holdfast.cli.store_arguments import run_async  # noqa: PLC0415
+
+    if is_elsewhere(asked.agent, asked.command):
+        return asked
+    if asked.agent is not None or asked.command is not None:
+        known = run_async(whose_session(place, asked.resume)) if asked.resume is not None else None
+        return asked if known is None else asked._replace(resume=known[0], belongs_to=known[1])
+    if asked.resume is not None:
+        found = run_async(session_to_resume(place, asked.resume))
+    else:
+        found = run_async(newest_session(place, directory and os.path.abspath(directory)))  # noqa: PTH100
+    if found is None:
+        return asked
+    agent, command, name = found.start
+    return asked._replace(agent=agent, command=command, name=asked.name or name, resume=found.id, newest=False)
 
 
 def _checked_maps(maps: tuple[str, ...]) -> tuple[str, ...]:

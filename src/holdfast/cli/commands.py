@@ -35,7 +35,7 @@ HELP = """Sessions that hold, for every agent that speaks the Agent Client Proto
   holdfast run demo                  an agent that comes along, to try things with
   holdfast wrap -- gemini --acp      sessions that hold, for any other agent
   holdfast chat weather.py           talk to it, here in the terminal
-  holdfast chat -- gemini --acp      talk to any other agent
+  holdfast chat gemini               talk to an agent that you have; any other: `chat -- COMMAND`
   holdfast setup zed weather.py      put it into an editor's settings
   holdfast serve weather.py          serve it to browsers, phones and other machines
   holdfast connect URL               a remote agent, for an editor's settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,19 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger(__name__)
 
 
-def load_agent(name: str) -> Agent:
-    """Return the agent that a name means: `demo`, `code`, FILE, or FILE:NAME. Raises `UsageError` if there is none."""
+def load_agent(name: str, called: str | None = None) -> Agent:
+    """Return the agent that a name means: `demo`, `code`, FILE, or FILE:NAME. Raises `UsageError` if there is none.
+
+    With `called`, its sessions belong to that name, not to the one that the author gave it.
+    """
+    agent = _declared(name)
+    if called is not None and called != agent.name:
+        agent = copy(agent)
+        agent.name = called
+    return agent
+
+
+def _declared(name: str) -> Agent:
     if name == "demo" and not Path(name).is_file():
         from holdfast.demo import agent  # noqa: PLC0415
 

@@ -62,6 +62,9 @@ def run(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser("holdfast run", description=RUN, formatter_class=_help_formatter)
     parser.add_argument("agent", metavar="AGENT", help="a Python file (FILE or FILE:NAME), or `code`, or `demo`")
+    parser.add_argument(
+        "--name", metavar="NAME", help="the name its sessions belong to (default: the name that the file gives it)"
+    )
     _add_common_arguments(parser)
     _add_author_arguments(parser)
     parser.add_argument(
@@ -98,7 +101,7 @@ def wrap(arguments: Sequence[str]) -> int:
         help="the command of the agent, behind `--`; none as a component of a proxy chain",
     )
     parser.add_argument(
-        "--name", metavar="NAME", help="the name its sessions are listed under (default: what the agent calls itself)"
+        "--name", metavar="NAME", help="the name its sessions belong to (default: what the agent calls itself)"
     )
     parser.add_argument(
         "--on-lost-context",

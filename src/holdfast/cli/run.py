@@ -40,7 +40,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
     )
     use_models(arguments.agent, arguments.model, arguments.base_url, arguments.pass_env)
     with _nothing_printed():
-        agent = load_agent(arguments.agent)
+        agent = load_agent(arguments.agent, arguments.name)
     if arguments.remember:
         from holdfast.cli.remember import agents_file, entry_of_file  # noqa: PLC0415  (once, by whoever wants it)
 
@@ -54,7 +54,7 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
 
         servers = read_config(arguments.mcp_config)
 
-    tell_what_it_waits_for([arguments.agent])
+    tell_what_it_waits_for([arguments.agent], name=arguments.name, store=arguments.store)
     on_frame = _wire_log(arguments)
     watched = arguments.watch_loop or (1.0 if arguments.log_level in ("debug", "info") else None)
     gc.freeze()

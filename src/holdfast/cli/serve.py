@@ -105,7 +105,11 @@ themselves. All limits can be put into a file: --config serve.toml.
     "--log-level", default="info", type=click.Choice(["debug", "info", "warning", "error"]), show_default=True
 )
 @click.option("--log-format", default="text", type=click.Choice(["text", "json"]), help="json: one object a line.")
-@click.option("--agent-name", metavar="NAME", help="For a COMMAND: the name its sessions belong to.")
+@click.option(
+    "--agent-name",
+    metavar="NAME",
+    help="The name its sessions belong to (default: what the agent calls itself).",
+)
 @click.option(
     "--on-lost-context", type=click.Choice(["seed", "refuse", "new"]), default="seed", help="As for `holdfast wrap`."
 )
@@ -242,7 +246,7 @@ async def _agent_port(
         from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
-        loaded = load_agent(agent or "")
+        loaded = load_agent(agent or "", options["agent_name"])
         if options["remember"]:
             from holdfast.cli.remember import agents_file, entry_of_file  # noqa: PLC0415
 

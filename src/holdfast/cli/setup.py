@@ -13,7 +13,7 @@ import click
 from holdfast.agent_name import name_of_command, split_agent_name
 from holdfast.editor_setup import EDITORS, Entry, changes_made, plan_change, plan_undo
 from holdfast.errors import UsageError
-from holdfast.known_agents import KNOWN_AGENTS, one_name
+from holdfast.known_agents import KNOWN_AGENTS, installed_command, name_of_program, one_name
 
 if TYPE_CHECKING:
     from holdfast.editor_setup import Change
@@ -131,12 +131,11 @@ def _entry(agent: tuple[str, ...], title: str | None, name: str | None, wrapped_
         return Entry(title or called, (*_ourselves(), "run", *_name_option(name), target))
     known = KNOWN_AGENTS.get(one_name(first)) if not rest else None
     if known is not None:
-        command = _found(known.command, f"install it: {known.install}")
+        command = _found(installed_command(known))
         called, shown = name or one_name(first), known.title
     else:
-        command = _found(agent, "name a Python file, or a command behind `--`")
-        program = one_name(name_of_command(agent))
-        called, shown = name or (program if program in KNOWN_AGENTS else None), name or name_of_command(agent)
+        command = _found(agent)
+        called, shown = name or name_of_program(agent), name or name_of_command(agent)
     return Entry(title or wrapped_title.format(shown), (*_ourselves(), "wrap", *_name_option(called), "--", *command))
 
 
@@ -145,10 +144,12 @@ def _name_option(name: str | None) -> tuple[str, ...]:
     return ("--name", name) if name is not None else ()
 
 
-def _found(command: tuple[str, ...], otherwise: str) -> tuple[str, ...]:
+def _found(command: tuple[str, ...]) -> tuple[str, ...]:
     program = shutil.which(command[0])
     if program is None:
-        raise UsageError(f"there is no program {command[0]} on this machine; {otherwise}")
+        raise UsageError(
+            f"there is no program {command[0]} on this machine; name a Python file, or a command behind `--`"
+        )
     return (str(Path(program).absolute()), *map(_in_any_directory, command[1:]))
 
 

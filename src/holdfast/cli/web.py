@@ -127,7 +127,7 @@ def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
         from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
-        host = Host(AuthorAgent(load_agent(entry.run)), store=place, limits=limits, name="holdfast web")
+        host = Host(AuthorAgent(load_agent(entry.run, name)), store=place, limits=limits, name="holdfast web")
         return PageAgent(name, host, command=("holdfast", "run", entry.run))
     from holdfast.cli.agent_stderr import AgentStderr  # noqa: PLC0415
     from holdfast.proxy import Launch, ProxyPort  # noqa: PLC0415
@@ -162,7 +162,7 @@ def _greet(server: RemoteServer, port: int, *, opens: bool) -> None:
 
 @web.command("add", cls=AgentCommand)
 @click.argument("agent", metavar="[FILE | -- COMMAND…]", required=False)
-@click.option("--name", help="The name that its sessions belong to (default: what it calls itself).")
+@click.option("--name", help="The name its sessions belong to (default: what the agent calls itself).")
 @click.pass_context
 def add(ctx: click.Context, agent: str | None, name: str | None) -> None:
     """Let the page start an agent: a Python FILE as for `holdfast run`, or any other by its COMMAND.
@@ -221,7 +221,7 @@ def _named(
     if command is None:
         from holdfast.cli.load_agent import load_agent  # noqa: PLC0415
 
-        return load_agent(agent or "").name, entry_of_file(agent or "")
+        return load_agent(agent or "", name).name, entry_of_file(agent or "")
     entry = entry_of_command(command)
     return one_name(name) if name else asyncio.run(_name_of(entry.command, place)), entry
 

@@ -39,7 +39,7 @@ def wrap_agent(arguments: argparse.Namespace) -> NoReturn:
         file=arguments.log_file,
         format=arguments.log_format,
     )
-    tell_what_it_waits_for(["--", *command])
+    tell_what_it_waits_for(["--", *command], name=arguments.name, store=arguments.store)
     record = _record(arguments.record)
     launch = Launch(
         command,
