@@ -65,7 +65,7 @@ def test_a_store_that_is_well_is_told_to_be_well(place: Path) -> None:
     done = sessions("doctor")
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines()[0].endswith(str(place))
-    assert [it[0] for it in done.out.splitlines()[1:]] == ["✓"] * 10
+    assert [it[0] for it in done.out.splitlines()[1:]] == ["✓"] * 11
     assert {it["level"] for it in sessions("doctor", "--json").json["findings"]} == {"ok"}
 
 

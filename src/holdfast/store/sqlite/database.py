@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import msgspec
 
 from holdfast.errors import HoldfastError, StoreDamaged, StoreError, StoreFull, StoreTooNew
 from holdfast.format import FORMAT
+from holdfast.store.sqlite.commit_count import CommitCount
 
 if TYPE_CHECKING:
     import threading
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 # apsw describes its values with a type that strict checking cannot see through.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+log: logging.Logger = logging.getLogger(__name__)
 
 RowT = TypeVar("RowT")
 
@@ -48,11 +52,14 @@ _HERE = Path(__file__).parent  # `importlib.resources` is for packages in archiv
 class Database:
     """A connection that may be used: checked, migrated, and set to lose nothing it has acknowledged."""
 
-    def __init__(self, path: str, *, vfs: str | None = None) -> None:
+    def __init__(self, path: str, *, vfs: str | None = None, count: Path | None = None) -> None:
+        """Open it; `count` is the file in which the changes are counted that this connection commits."""
         if apsw.SQLITE_VERSION_NUMBER < OLDEST_SQLITE:
             raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install apsw 3.51.3 or newer")
         self._path = path
         self._queries = queries()
+        self._count: CommitCount | None = None
+        self._changes_before = 0
         self._busy_until = 0.0
         self.new_texts: dict[tuple[int, int], list[tuple[int, str]]] = {}
         """By id and checksum of a segment, the texts of its lines that this connection has stored and not indexed."""
@@ -70,8 +77,13 @@ class Database:
                 # What was deleted is overwritten: that costs nothing with a turn, and 0.3 s with a session of 27 MB.
                 self._db.pragma("secure_delete", 1)
                 self._migrate()
+                if count is not None:
+                    self._count = CommitCount(count)
+                    self._notice_loss(self._count.read())
             except BaseException:
                 self._db.close(force=True)
+                if self._count is not None:
+                    self._count.close()
                 raise
 
     def run(self, name: str, /, **bindings: Any) -> None:
@@ -111,10 +123,17 @@ class Database:
     def begin(self) -> None:
         """Open a transaction that may write: take the write lock at once."""
         self._cursor.execute("BEGIN IMMEDIATE")
+        self._changes_before = self._db.total_changes()
 
     def commit(self) -> None:
-        """Make what a transaction changed durable."""
+        """Make what a transaction changed durable, and count it."""
+        if self._count is None or self._db.total_changes() == self._changes_before:
+            self._cursor.execute("COMMIT")
+            return
+        self.run("count_commit")
+        number: int = self.value("count_of_commits")
         self._cursor.execute("COMMIT")
+        self._count.note(number)
 
     def roll_back(self) -> None:
         """Undo what a transaction changed. After some errors SQLite has done so by itself."""
@@ -211,6 +230,8 @@ class Database:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
+        if self._count is not None:
+            self._count.close()
 
     def _wait(self, attempts: int) -> bool:
         """Wait a little for another process that writes; return whether to try again."""
@@ -262,6 +283,28 @@ class Database:
                     self._db.execute(script)
                     self._db.pragma("user_version", number)
             self._db.pragma("application_id", APPLICATION_ID)
+
+    def _notice_loss(self, known: int) -> None:
+        """Note how many of the `known` changes the database has lost, so that the doctor can tell (P11).
+
+        What is known was read before: a process that commits meanwhile counts here first.
+        """
+        if known <= self.value("count_of_commits"):
+            return
+        with self.transaction():
+            if (lost := known - self.value("count_of_commits")) > 0:
+                self.run("note_lost_commits", lost=lost)
+                self.run("set_count_of_commits", count=known)
+                log.error("%s: %s", self._path, lost_changes(lost))
+
+
+def lost_changes(lost: int) -> str:
+    """Return what is said of a database that is older than it was."""
+    changes = "change that was" if lost == 1 else "changes that were"
+    return (
+        f"{lost} {changes} acknowledged are not in the session store any more: its write-ahead log was damaged, or an "
+        "older copy was put in its place. Sessions may end earlier than they did; `holdfast sessions doctor` says more"
+    )
 
 
 def migrations() -> list[str]:

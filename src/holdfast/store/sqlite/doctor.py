@@ -23,6 +23,7 @@ from holdfast.model.kinds import LOG_BEGUN
 from holdfast.store.port import EventWindow
 from holdfast.store.reports import Finding
 from holdfast.store.sqlite import search_index
+from holdfast.store.sqlite.database import lost_changes
 from holdfast.store.sqlite.histories import find_damaged
 from holdfast.store.sqlite.rows import SessionRow, UnsealedRow
 
@@ -96,6 +97,19 @@ def check_integrity(db: Database, _examined: ExaminedStore) -> Finding:
     if said:
         return Finding("database", "problem", f"The database is damaged: {'; '.join(said[:SHOWN])}", BACKUP)
     return Finding("database", "ok", "SQLite finds no damage")
+
+
+def check_losses(db: Database, _examined: ExaminedStore) -> Finding:
+    """Find out whether the database is older than what was acknowledged."""
+    if lost := db.value("lost_commits"):
+        return Finding(
+            "losses",
+            "problem",
+            lost_changes(lost),
+            "Look at your newest sessions, and restore a newer backup if there is one. Repairing ends this report",
+            repair="losses",
+        )
+    return Finding("losses", "ok", "Every acknowledged change is there")
 
 
 def check_sessions(db: Database, _examined: ExaminedStore) -> Finding:
@@ -219,6 +233,7 @@ CHECKS: tuple[Check, ...] = (
     check_permissions,
     check_format,
     check_integrity,
+    check_losses,
     check_sessions,
     check_histories,
     check_search_index,
@@ -239,6 +254,10 @@ def repair(db: Database, store: ExaminedStore, name: str) -> str:
             with db.transaction():
                 count = search_index.rebuild(db)
             return f"The index of words was made anew from {count} texts"
+        case "losses":
+            with db.transaction():
+                db.run("forget_lost_commits")
+            return "The lost changes are not reported any more"
         case "logs":
             with db.transaction():
                 removed = sum(map(_remove, _left_over(db, store)))

@@ -20,7 +20,7 @@ _OTHERS = 0o077
 
 
 class StoreFiles:
-    """The files of a store: the database, and beside it a directory for the logs of turns and one for processes.
+    """The files of a store: the database; beside it the count of changes, and directories of turn logs and processes.
 
     A store is what it is, not what it is called: whoever comes through a link finds the same files.
     """
@@ -29,6 +29,7 @@ class StoreFiles:
         self.database: Path = Path(os.path.realpath(path))
         self.turns: Path = self.database.with_name(f"{self.database.name}.turns")
         self.processes: Path = self.database.with_name(f"{self.database.name}.owners")
+        self.count: Path = self.database.with_name(f"{self.database.name}.count")
         self.sockets: Path = self.database.with_name(f"{self.database.name}.sockets")
 
     def prepare(self) -> None:
@@ -44,6 +45,8 @@ class StoreFiles:
             )
         make_directory(path.parent)
         with suppress(FileExistsError):
+            if not path.exists():
+                self.count.unlink(missing_ok=True)  # of a store that was removed
             # One that is there is not opened: to close it would end the locks that SQLite has on it in this process.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
         found = path.stat()
@@ -73,6 +76,7 @@ class StoreFiles:
 
     def _paths(self) -> Iterator[Path]:
         yield from self.of_database()
+        yield self.count
         for directory in (self.turns, self.processes):
             if directory.is_dir():
                 yield directory

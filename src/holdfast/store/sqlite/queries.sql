@@ -295,6 +295,24 @@ SELECT value FROM setting WHERE name = :name;
 -- name: add_setting
 INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
 
+-- name: count_commit
+INSERT INTO setting (name, value) VALUES ('commits', 1) ON CONFLICT DO UPDATE SET value = value + 1;
+
+-- name: count_of_commits
+SELECT coalesce((SELECT value FROM setting WHERE name = 'commits'), 0);
+
+-- name: set_count_of_commits
+INSERT INTO setting (name, value) VALUES ('commits', :count) ON CONFLICT DO UPDATE SET value = :count;
+
+-- name: note_lost_commits
+INSERT INTO setting (name, value) VALUES ('lost commits', :lost) ON CONFLICT DO UPDATE SET value = value + :lost;
+
+-- name: lost_commits
+SELECT coalesce((SELECT value FROM setting WHERE name = 'lost commits'), 0);
+
+-- name: forget_lost_commits
+DELETE FROM setting WHERE name = 'lost commits';
+
 -- name: count_sessions
 SELECT count(*) FROM session;
 

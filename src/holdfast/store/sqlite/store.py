@@ -71,7 +71,7 @@ class SqliteStore:
         self._logs = TurnLogs(self._files and self._files.turns)
         self._processes = Processes(self._files and self._files.processes, self._files and self._files.sockets)
         self._claims = Claims(self._processes, self._logs)
-        self._writer = DatabaseThread(path, vfs, "writer")
+        self._writer = DatabaseThread(path, vfs, "writer", self._files and self._files.count)
         # What is in memory is in one connection's memory.
         self._reader = self._writer if self._files is None else DatabaseThread(path, vfs, "reader")
         self._key = b""

@@ -23,6 +23,7 @@ from holdfast.store.sqlite.loop_wakeup import LoopWakeup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -87,9 +88,11 @@ class DatabaseThread:
     Once something has begun it is finished, even if its caller waits no longer.
     """
 
-    def __init__(self, path: str, vfs: str | None, name: str) -> None:
+    def __init__(self, path: str, vfs: str | None, name: str, count: Path | None = None) -> None:
+        """Begin to serve; a thread that writes is told where the changes are counted."""
         self._path = path
         self._vfs = vfs
+        self._count = count
         self._loop = asyncio.get_running_loop()
         self._waiting: SimpleQueue[_Job | None] = SimpleQueue()
         self._db: Database | None = None
@@ -168,7 +171,7 @@ class DatabaseThread:
             if job.alone is not None and len(jobs) == 1 and (result := job.alone()) is not None:
                 return [_Answer(job.future, result, None)]
             if self._db is None:
-                self._db = Database(self._path, vfs=self._vfs)
+                self._db = Database(self._path, vfs=self._vfs, count=self._count)
         except Exception as e:  # noqa: BLE001  (whatever it is, it is the caller's to know)
             return [_Answer(job.future, None, e) for job in jobs]
         if job.outside is not None:
