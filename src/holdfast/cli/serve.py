@@ -99,6 +99,11 @@ themselves. All limits can be put into a file: --config serve.toml.
     help="A TOML file with [limits], [environment], [principals.NAME].",
 )
 @click.option("--max-connections", type=click.IntRange(1), help="Connections of one principal at once (256).")
+@click.option(
+    "--max-turns",
+    type=click.IntRange(1),
+    help="Turns at once, of all principals (2000, or a half of the files that the process may open).",
+)
 @click.option("--max-message", type=click.IntRange(1_024), metavar="BYTES", help="The longest message (16 MiB).")
 @click.option("--grace", type=click.FloatRange(0), metavar="SECONDS", help="What turns get to end on SIGTERM (30).")
 @click.option(
@@ -283,10 +288,12 @@ def _host(port: AgentPort, options: Mapping[str, Any]) -> Host:
     from holdfast.cli.name_joining import join_and_log  # noqa: PLC0415
     from holdfast.engine import EngineLimits  # noqa: PLC0415
     from holdfast.server.host import Host  # noqa: PLC0415
+    from holdfast.server.remote.limits import turns_at_most  # noqa: PLC0415
     from holdfast.store import EventWindow  # noqa: PLC0415
 
     protocol = cast("ProtocolChoice", options["protocol"])
-    limits = EngineLimits(keep_events=EventWindow())
+    most = options["max_turns"] or turns_at_most()
+    limits = EngineLimits(keep_events=EventWindow(), turns=most)
     store, node = options["store"], options["node"]
     return Host(
         port, store=store, protocol=protocol, limits=limits, node=node, name="holdfast serve", on_open=join_and_log

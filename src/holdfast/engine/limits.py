@@ -12,6 +12,8 @@ class EngineLimits(msgspec.Struct, frozen=True):
 
     prompts: int = 16
     """Prompts that may wait for their turn in one session (C6)."""
+    turns: int | None = None
+    """Turns that may run at once in all sessions together; a prompt that would begin one more is refused."""
     cancel_grace: float = 5.0
     """A cancelled agent that goes on is not waited for after this time (C5)."""
     idle: float = 30 * 60

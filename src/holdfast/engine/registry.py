@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from holdfast.engine.journal import claim_session
 from holdfast.engine.session import LiveSession
-from holdfast.errors import HoldfastError, InvalidParams, SessionMoved, SessionNotFound, StoreError
+from holdfast.errors import HoldfastError, InvalidParams, InvalidRequest, SessionMoved, SessionNotFound, StoreError
 from holdfast.model import UNBOUND, Phase, checked_roots, normal_path
 from holdfast.store import Changes
 
@@ -47,6 +47,8 @@ class Registry:
         self.draining: bool = False
         """Whether the process is about to end: no new prompt is taken."""
         self.live: dict[str, LiveSession] = {}
+        self.turns: int = 0
+        """How many sessions work on prompts."""
         self._window = limits.keep_events
         if self._window is not None:
             store.keep_events(self._window)
@@ -257,6 +259,14 @@ class Registry:
             await self.store.release(session.journal.claim)
         except StoreError as e:
             log.warning("That a session was let go could not be stored: %s", e)
+
+    def check_room(self) -> None:
+        """Raise `InvalidRequest` if as many turns run as this process takes."""
+        if self.limits.turns is not None and self.turns >= self.limits.turns:
+            raise InvalidRequest(
+                f"{self.turns} turns run on this server, which is its limit. Send the prompt again in a moment, or "
+                "raise the limit with --max-turns"
+            )
 
     def load(self) -> tuple[int, int]:
         """Return how many sessions are in memory, and how many turns run."""

@@ -388,10 +388,13 @@ class LiveSession(SessionSettings):
         starting = self.turn is None  # then the first in line does not wait
         if len(queue) - starting >= (most := self._registry.limits.prompts):
             raise InvalidParams(f"{most} prompts are waiting in this session; wait until one is answered")
+        if self.runner is None:
+            self._registry.check_room()
         self.queue = queue
         turn = LiveTurn(self, content, client, meta, message_id or new_id("msg"), acknowledged=acknowledged)
         queue.append(turn)
         if self.runner is None:
+            self._registry.turns += 1
             self._start_next()
         return turn
 
@@ -490,6 +493,7 @@ class LiveSession(SessionSettings):
         if self.queue:
             self._start(self.queue[0], self.queue[0].run(self._registry))
         else:
+            self._registry.turns -= 1
             self.runner = self.queue = None
             self.touch()
             if self._becomes_idle is not None:

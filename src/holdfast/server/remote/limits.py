@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,20 @@ STRANGERS = "\0strangers"
 
 STRANGERS_BYTES = 1 << 20
 """So much may be on its way in from strangers."""
+
+
+TURNS = 2_000
+"""So many turns run at once without being late on a small machine (docs/serve.md)."""
+
+
+def turns_at_most() -> int:
+    """Return how many turns a server runs at once: each has its log open, and clients and agents need files too."""
+    if sys.platform == "win32":
+        return 256
+    import resource  # noqa: PLC0415  (there is none on Windows)
+
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return TURNS if files == resource.RLIM_INFINITY else max(16, min(TURNS, files // 2))
 
 
 class RemoteLimits(NamedTuple):
