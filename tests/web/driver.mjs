@@ -2,7 +2,7 @@
 //
 // {"id": 1, "on": "p1", "calls": [["locator", "button"], ["click"]]} calls one method after the other on a page, and
 // answers with what the last one returned. "open" makes a page in a context of its own and says its name; "hold" lets what a page
-// asks for at an address wait, "release" lets it go ("continue") or fail ("abort").
+// asks for at an address wait, "release" lets it go ("continue") or fail, then and later ("abort").
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
@@ -70,8 +70,10 @@ async function hold(name, address, answers) {
 
 async function release(name, how) {
   const { address, waiting } = held.get(name);
+  // What never arrives does not arrive later either: on a busy machine the page may not have asked for it yet.
+  if (how === 'abort') await things.get(name).route(address, (route) => route.abort());
   for (const route of waiting.splice(0)) await route[how]();
-  await things.get(name).unroute(address);
+  if (how !== 'abort') await things.get(name).unroute(address);
 }
 
 async function perform({ on, calls }) {

@@ -174,6 +174,15 @@ def test_a_script_that_does_not_arrive_is_told(browser: Browser, web: WebProcess
         page.sees("#messages >> text=A part of this page did not arrive")
 
 
+def test_a_script_that_is_asked_for_late_and_does_not_arrive_is_told_too(browser: Browser, web: WebProcess) -> None:
+    with browser.page(serviceWorkers="block") as page:
+        web.sign_in(page)
+        page.hold("**/messages.js")
+        page.let_go("abort")  # before the page asks for it, as a busy machine may
+        page.open(f"{web.base}/")
+        page.sees("#messages >> text=A part of this page did not arrive")
+
+
 def test_on_a_slow_line_the_next_prompt_waits_for_the_one_before_and_keeps_its_picture(
     page: Page, web: WebProcess, tmp_path: Path
 ) -> None:
