@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 import pytest
@@ -327,6 +328,20 @@ def test_a_search_that_finds_nothing_says_so(place: Path) -> None:
 
 
 # show
+
+
+def test_a_command_is_shown_as_one_entry_with_what_it_printed_and_how_it_ended(place: Path) -> None:
+    ended = {"sessionUpdate": "terminal_update", "terminalId": "t", "command": "make", "exitStatus": {"exitCode": 1}}
+    ended |= {"output": {"data": b64encode(b"1 test failed").decode()}}
+    shown = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "c",
+        "content": [{"type": "terminal", "terminalId": "t"}],
+    }
+    make(place, (here(place), (f"call c Check\nemit {json.dumps(shown)}\nemit {json.dumps(ended)}\ndone c\nsay so",)))
+    out = sessions("show", "last").out
+    assert "  Tool: Check (completed, exit status 1)\n      make\n      1 test failed\n" in out
+    assert "Terminal" not in out and "say so" in out
 
 
 def test_a_session_is_shown_as_a_transcript_with_numbers(place: Path) -> None:

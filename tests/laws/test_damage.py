@@ -92,7 +92,7 @@ def test_any_updates_can_be_shown_and_written(updates: list[Update]) -> None:
     history = fold([msgspec.json.encode(update) for update in updates])
     for entry in history:
         for writer in (MarkdownWriter(), PageWriter(), DocumentWriter()):
-            assert writer.entry(Redactor().entry(entry))
+            assert writer.entry(Redactor().entry(entry)) + writer.closing(0)
     live, painter = LiveView(), Painter(40)
     for update in updates:
         assert summary_line(update)

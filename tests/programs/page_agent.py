@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 from holdfast import Agent
@@ -51,6 +52,13 @@ async def change(turn: Turn) -> None:
     async with turn.tool(f"Edit {path}", kind="edit", locations=[path]) as call:
         await call.diff(path, "a = 1\n", "a = 2\n")
         await turn.allow("May I change the file?", call)
+
+
+@agent.command("fail", "Run a command that fails")
+async def fail(turn: Turn) -> None:
+    async with turn.tool("Check the build", kind="execute") as call:
+        await call.terminal(sys.executable, "-c", "print('it is broken'); raise SystemExit(1)")
+    await turn.say("It failed.")
 
 
 @agent.command("form", "Ask for something by a form")

@@ -132,6 +132,26 @@ def test_a_question_on_the_phone_shows_every_path_whole_and_without_the_director
         assert page.noted(*BAD) == []
 
 
+def test_a_command_is_one_entry_marked_by_how_it_ended(browser: Browser, tmp_path: Path) -> None:
+    with WebProcess(tmp_path) as web, browser.page(viewport={"width": 390, "height": 800}) as page:
+        web.sign_in(page)
+        new_session(page, web.project)
+        say(page, "/fail")
+        page.sees(".entry.agent >> text=It failed.")
+        for again in (False, True):
+            if again:
+                page.call(["reload"])
+                is_ready(page)
+            page.until("document.querySelector('.entry.tool')?.dataset.status === 'failed'")
+            assert page.count(".entry.tool") == 1 and page.count(".entry.terminal") == 0
+            assert page.texts(".entry.tool .status .word") == ["completed, exit status 1"]
+            page.click(".entry.tool summary")
+            assert page.texts(".entry.tool pre")[-1].strip() == "it is broken"
+            sign = "getComputedStyle(document.querySelector('.entry.tool h3'), '::before').content"
+            assert page.run(sign)[1] == "✕"
+        assert page.noted(*BAD) == []
+
+
 def keys_of(page: Page) -> list[str]:
     return page.run("[...document.querySelectorAll('.placed')].map(each => each.dataset.key)")
 

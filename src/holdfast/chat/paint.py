@@ -134,8 +134,6 @@ class Painter:
 
     def _call(self, call: Call, *, live: bool) -> list[Text]:
         status = call.status if call.status in _STATUS else "pending"
-        if call.exit_status and status == "completed":
-            status = "failed"  # the tool has done its work; the command it ran has not
         title = self._title(call)
         if status == "cancelled":
             title.append(self.sign("dot") + "cancelled", _YELLOW)

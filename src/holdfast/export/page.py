@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.export import times
 from holdfast.html import draw_entry, escaped_line, stylesheet
+from holdfast.view.commands import Commands
 from holdfast.view.entries import view_entry
 from holdfast.view.usage import usage_parts
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.model import Entry, SessionInfo, SessionState
+    from holdfast.view.commands import Shown
 
 _AROUND = """
 body { font: 16px/1.55 var(--sans); background: var(--paper); color: var(--ink); max-width: 54rem; margin: 0 auto;
@@ -36,6 +38,7 @@ class PageWriter:
 
     def __init__(self) -> None:
         self._number = 0
+        self._commands = Commands()
 
     def opening(self, info: SessionInfo, state: SessionState) -> str:
         """Return what comes before the transcript."""
@@ -50,14 +53,18 @@ class PageWriter:
         )
 
     def entry(self, entry: Entry) -> str:
-        """Return an entry as it is written."""
+        """Take an entry; return those that are complete, as they are written."""
         self._number += 1
-        return draw_entry(view_entry(entry), f"e{self._number}")
+        return _drawn(self._commands.take(self._number, entry))
 
     def closing(self, redacted: int) -> str:
         """Return what comes after the transcript."""
         said = f"<footer><p>Secrets taken out of this page: {redacted}</p></footer>\n" if redacted else ""
-        return f"</main>\n{said}</body>\n</html>\n"
+        return f"{_drawn(self._commands.rest())}</main>\n{said}</body>\n</html>\n"
+
+
+def _drawn(shown: list[Shown]) -> str:
+    return "".join(draw_entry(view_entry(each.entry, each.terminals), f"e{each.number}") for each in shown)
 
 
 def _facts(info: SessionInfo, state: SessionState) -> Iterator[tuple[str, str]]:

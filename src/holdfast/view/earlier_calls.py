@@ -6,9 +6,10 @@ what the call is called.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from holdfast.model import FINAL_STATUSES, event_from, is_object
+from holdfast.model import FINAL_STATUSES, event_from
+from holdfast.view.entries import terminals_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,13 +61,6 @@ def unfinished(history: History) -> Iterator[Entry]:
             if (terminal := history.get("terminal_update", key)) is not None:
                 yield terminal
         yield entry
-
-
-def terminals_in(content: Any) -> Iterator[str]:
-    """Yield the ids of the terminals that a call shows, from its content or from an item of that."""
-    for item in cast("list[Any]", content) if isinstance(content, list) else [content]:
-        if is_object(item) and item.get("type") == "terminal" and isinstance(key := item.get("terminalId"), str):
-            yield key
 
 
 def has_ended(members: Update) -> bool:

@@ -19,7 +19,7 @@ from holdfast.view.safe_text import terminal_text
 from holdfast.view.terminal_colours import terminal_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from holdfast.model.events import Update
     from holdfast.model.history import Entry
@@ -91,14 +91,14 @@ _STEERING = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _ONE_FENCE = re.compile(r"\s*(`{3,})([\w+-]*)[^`\n]*\n((?:(?! *```)[^\n]*\n)*)\1\s*")
 
 
-def view_entry(entry: Entry) -> EntryView:
-    """Return what there is to show of an entry."""
-    view = _view(entry)
+def view_entry(entry: Entry, terminals: Mapping[str, Entry] | None = None) -> EntryView:
+    """Return what there is to show of an entry; of a tool call with its `terminals`, also what they showed."""
+    view = _view(entry, terminals or {})
     at = made_at(entry.key) if entry.entity else None
     return view if at is None else view._replace(at=at)
 
 
-def _view(entry: Entry) -> EntryView:
+def _view(entry: Entry, terminals: Mapping[str, Entry]) -> EntryView:
     members = entry.members
     if (speaker := _SPEAKERS.get(entry.entity)) is not None:
         return EntryView(speaker, entry.key, "", "", tuple(map(_block, entry.blocks())))
@@ -106,13 +106,11 @@ def _view(entry: Entry) -> EntryView:
         case "tool_call_update":
             kind, status = _string(members.get("kind")), _string(members.get("status"))
             title = _string(members.get("title")) or _string(members.get("name")) or entry.key
-            failure = failure_of(members.get("rawOutput")) or failure_of(members.get("_meta"))
-            if status == "completed" and failure:
-                shown, status = (kind, status, failure), "failed"
-            else:
-                shown = (kind, status)
+            failure = failed_command(entry, terminals.get)
+            shown = (kind, status, failure if status == "completed" else "")
             words = ", ".join(word.replace("_", " ") for word in shown if word and word != "other")
-            return EntryView("tool", entry.key, title, words, tuple(_call(entry)), kind, status)
+            status = shown_status(status, failure)
+            return EntryView("tool", entry.key, title, words, tuple(_call(entry, terminals, title)), kind, status)
         case "plan_update":
             return EntryView("plan", "", "", "", tuple(_plan(members.get("plan"))))
         case "terminal_update":
@@ -175,11 +173,11 @@ def _block(block: Any) -> Part:
             return _json(block)
 
 
-def _call(entry: Entry) -> Iterator[Part]:
+def _call(entry: Entry, terminals: Mapping[str, Entry], title: str) -> Iterator[Part]:
     members = entry.members
     if locations := tuple(locations_of(entry)):
         yield Part("remark", ", ".join(locations))
-    output = [part for item in entry.content() for part in _item(item)]
+    output = [part for item in entry.content() for part in _item(item, terminals)]
     if not output and members.get("rawOutput") is not None:  # otherwise it is what the output was made into
         output = [_raw(members["rawOutput"])]
     if members.get("rawInput") is not None:
@@ -187,10 +185,13 @@ def _call(entry: Entry) -> Iterator[Part]:
         yield from _input(members["rawInput"])
         if output:
             yield Part("remark", "Output")
+    else:
+        commands = [_string(terminal.members.get("command")) for terminal in terminals.values()]
+        yield from (Part("code", command, "bash") for command in commands if command not in title)
     yield from output
 
 
-def _item(item: Any) -> Iterator[Part]:
+def _item(item: Any, terminals: Mapping[str, Entry]) -> Iterator[Part]:
     match item:
         case {"type": "content", "content": {"type": "text", "text": str(text)}}:
             yield _result(text)
@@ -198,6 +199,8 @@ def _item(item: Any) -> Iterator[Part]:
             yield _block(content)
         case {"type": "diff"}:
             yield from _diff(item)
+        case {"type": "terminal", "terminalId": str(key)} if key in terminals:
+            yield from _output(terminals[key])
         case {"type": "terminal", "terminalId": str(key)}:
             yield Part("remark", f"Terminal {key}")
         case _:
@@ -277,6 +280,32 @@ def _output(entry: Entry) -> Iterator[Part]:
 def terminal_part(output: bytes) -> Part:
     """Return what a terminal showed in the end, with its colours."""
     return Part("code", terminal_text(output).strip("\n"), runs=terminal_runs(output.strip(b"\r\n")))
+
+
+def shown_status(status: str, failure: str) -> str:
+    """Return what a tool call is marked as: one that has done its work has failed if its command has.
+
+    Every face marks calls by this.
+    """
+    return "failed" if failure and status == "completed" else status
+
+
+def failed_command(call: Entry, terminal: Callable[[str], Entry | None]) -> str:
+    """Return how a command that a tool call ran has failed; empty where it succeeded, or none is known."""
+    terminals = (terminal(key) for key in terminals_in(call.content()))
+    statuses = [found.members.get("exitStatus") for found in terminals if found is not None]
+    statuses += [call.members.get("rawOutput"), call.members.get("_meta")]
+    return next((failure for status in statuses if (failure := failure_of(status))), "")
+
+
+def terminals_in(content: Any) -> Iterator[str]:
+    """Yield the ids of the terminals that a call shows, from its content or from an item of that."""
+    for item in cast("list[Any]", content) if isinstance(content, list) else [content]:
+        match item:
+            case {"type": "terminal", "terminalId": str(key)}:
+                yield key
+            case _:
+                pass
 
 
 def failure_of(status: Any) -> str:

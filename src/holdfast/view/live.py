@@ -15,8 +15,8 @@ from holdfast.errors import reason_beyond
 from holdfast.model import FINAL_STATUSES, History, event_from, is_object
 from holdfast.model.kinds import DAMAGED, FORKED_EARLIER, HAND_OVER, LOST_CONTEXT, TURN_END
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
-from holdfast.view.earlier_calls import EarlierCalls, has_exited, terminals_in, unfinished
-from holdfast.view.entries import note_text, view_entry
+from holdfast.view.earlier_calls import EarlierCalls, has_exited, unfinished
+from holdfast.view.entries import note_text, terminals_in, view_entry
 from holdfast.view.markdown_stream import MarkdownStream
 from holdfast.view.tool_calls import call_block, call_in_question, parts_of, terminal_block
 

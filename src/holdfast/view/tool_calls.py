@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.model import Entry, Terminal, is_object
 from holdfast.view.blocks import Call
-from holdfast.view.entries import Part, failure_of, locations_of, view_entry
+from holdfast.view.entries import Part, failed_command, locations_of, shown_status, view_entry
 from holdfast.view.safe_text import terminal_text
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ def call_block(history: History, key: str, *, live: bool = False) -> Call:
     values = [entry.members.get(name) for name in ("title", "name", "kind", "status")]
     title, name, kind, status = [value if isinstance(value, str) else "" for value in values]
     parts = _end(history, entry) if live else _all(history, entry)
-    locations, failure = tuple(locations_of(entry)), "" if live else failed_command(history, entry)
-    status = status or "pending"
+    locations, failure = tuple(locations_of(entry)), ""
+    if not live:
+        failure = failed_command(entry, lambda key: history.get("terminal_update", key))
+    status = shown_status(status or "pending", failure)
     return Call(title or name or key, kind, status, locations, tuple(parts), exit_status=failure, key=key)
 
 
@@ -38,14 +40,6 @@ def terminal_block(history: History, key: str, *, live: bool = False) -> Call:
     title = command if isinstance(command, str) and command else key
     parts = tuple(_printed(entry, live=live)) if isinstance(entry, Terminal) else ()
     return Call(title, "execute", "in_progress", parts=parts, key=key)
-
-
-def failed_command(history: History, entry: Entry) -> str:
-    """Return how a command that a tool call ran has failed; empty where it succeeded, or none is known."""
-    terminals = (_terminal(history, item) for item in entry.content())
-    statuses = [terminal.members.get("exitStatus") for terminal in terminals if terminal is not None]
-    statuses += [entry.members.get("rawOutput"), entry.members.get("_meta")]
-    return next((failure for status in statuses if (failure := failure_of(status))), "")
 
 
 def call_in_question(known: Entry | None, asked: Update) -> Call:

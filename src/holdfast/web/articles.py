@@ -6,21 +6,20 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from holdfast.html import MAX_MARKDOWN, draw_entry
+from holdfast.view.commands import claimed_terminals, terminals_of
 from holdfast.view.entries import view_entry
 from holdfast.view.times import with_times
 from holdfast.web.elements import Markup, element, join
 from holdfast.web.layout import button
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from holdfast.model import Entry, History
     from holdfast.view.entries import EntryView
     from holdfast.web.history_pages import HistoryPage, PlacedEntry
 
 
-def frame(placed: PlacedEntry, view: EntryView | None = None) -> Markup:
-    """Return an entry in its frame; `view` is how it is shown, where more is known of it than it says itself."""
-    view = view or view_entry(placed.entry)
+def frame(placed: PlacedEntry, view: EntryView) -> Markup:
+    """Return an entry in its frame."""
     line = placed.line
     drawn = Markup(draw_entry(view, _anchor(placed)))
     menu = button("Actions for this entry", "menu", class_="entry-menu", data_entry_menu=True) if view.key else None
@@ -51,12 +50,18 @@ def _anchor(placed: PlacedEntry) -> str:
     return f"now-{blake2b(placed.key.encode(errors='replace'), digest_size=8).hexdigest()}"
 
 
-def frames(placed: Iterable[PlacedEntry]) -> Markup:
-    """Return entries, one behind the other."""
-    listed = list(placed)
-    return join(*map(frame, listed, with_times(view_entry(each.entry) for each in listed)))
+def frames(page: HistoryPage, elsewhere: frozenset[str] = frozenset()) -> Markup:
+    """Return entries, one behind the other; a terminal stands in the call that shows it, which may be `elsewhere`."""
+    claimed = elsewhere | claimed_terminals(page.history)
+    listed = [it for it in page.entries if it.entry.entity != "terminal_update" or it.entry.key not in claimed]
+    return join(*map(frame, listed, with_times(view_in(each.entry, page.history) for each in listed)))
+
+
+def view_in(entry: Entry, history: History) -> EntryView:
+    """Return what there is to show of an entry, of a call with the terminals that the history has."""
+    return view_entry(entry, terminals_of(entry, lambda key: history.get("terminal_update", key)))
 
 
 def page_of_entries(page: HistoryPage) -> Markup:
     """Return a page of entries, which says where it begins and ends."""
-    return element("div", frames(page.entries), class_="entries-page", data_first=page.first, data_end=page.end)
+    return element("div", frames(page), class_="entries-page", data_first=page.first, data_end=page.end)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from holdfast.errors import HoldfastError
-from holdfast.web.articles import frame, frames
-from holdfast.web.history_pages import read_page
+from holdfast.view.commands import claimed_terminals
+from holdfast.view.entries import terminals_in
+from holdfast.web.articles import frame, frames, view_in
+from holdfast.web.history_pages import entry_key, read_page
 from holdfast.web.questions import draw_question
 from holdfast.web.session_page import draw_options, usage_line
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from holdfast.web.watching import WatchedSession
 
 log: logging.Logger = logging.getLogger(__name__)
+
+_TERMINAL = "terminal_update/"
 
 PAUSE_SECONDS = 0.08
 """Between two messages of a feed there is at least so much time: what happens meanwhile comes together."""
@@ -135,8 +139,12 @@ class SessionFeed:
         while self._lines < lines:
             end = min(lines, self._lines + CHUNK_LINES)
             page = await read_page(self._library, self._watched.session_id, self._lines, end)
-            html = await asyncio.to_thread(frames, page.entries)  # long changes take long (P7)
+            claimed = frozenset(self._watched.calls_of_terminals())
+            html = await asyncio.to_thread(frames, page, claimed)  # long changes take long (P7)
             messages.append({"type": "entries", "html": html, "lines": end})
+            for call in (it.entry for it in page.entries if it.entry.entity == "tool_call_update"):
+                if any(page.history.get("terminal_update", key) is None for key in terminals_in(call.content())):
+                    self._listener.dirty[entry_key(call.entity, call.key)] = None  # its terminal is in another part
             self._lines = end
         return messages
 
@@ -146,11 +154,15 @@ class SessionFeed:
         dirty, listener.dirty = listener.dirty, {}
         removed, listener.removed = listener.removed, {}
         changed: list[tuple[str, str]] = []
-        for key in dirty:
+        history = self._watched.history
+        calls = self._watched.calls_of_terminals() if any(key.startswith(_TERMINAL) for key in dirty) else {}
+        keys = dict.fromkeys(calls.get(key.removeprefix(_TERMINAL), key) for key in dirty)
+        gone = [key for key in removed if self._watched.entry(key) is None]
+        for key in keys:
             placed = self._watched.entry(key)
             if placed is not None:
-                changed.append((key, frame(placed)))
-        gone = [key for key in removed if self._watched.entry(key) is None]
+                changed.append((key, frame(placed, view_in(placed.entry, history))))
+                gone += (f"{_TERMINAL}{terminal}" for terminal in claimed_terminals([placed.entry]))
         return [{"type": "live", "entries": changed, "removed": gone}] if changed or gone else []
 
     def _state(self) -> list[dict[str, Any]]:

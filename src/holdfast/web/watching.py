@@ -15,8 +15,17 @@ from holdfast.errors import AuthRequired, HoldfastError, MethodNotFound, Session
 from holdfast.model import Permission, checked_prompt, new_id
 from holdfast.model.kinds import OPAQUE, RULES, Fold
 from holdfast.server.repeats import REQUEST
+from holdfast.view.entries import terminals_in
 from holdfast.web.agents import PAGE_CLIENT
-from holdfast.web.history_pages import PAGE_LINES, PlacedEntry, Placing, ended_snapshot, live_events, read_lines
+from holdfast.web.history_pages import (
+    PAGE_LINES,
+    PlacedEntry,
+    Placing,
+    ended_snapshot,
+    entry_key,
+    live_events,
+    read_lines,
+)
 from holdfast.web.logins import wants_login
 from holdfast.web.prompts_in_line import PromptsInLine
 from holdfast.web.session_opening import SessionOpening
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from holdfast.engine import OpenAttachment, OpenSession
-    from holdfast.model import Answer, ClientInfo, Entry, Event, Question, SessionInfo, Update
+    from holdfast.model import Answer, ClientInfo, Entry, Event, History, Question, SessionInfo, Update
     from holdfast.neighbours import NodeSecret
     from holdfast.store import SessionStore
     from holdfast.web.activity import Activity
@@ -141,6 +150,16 @@ class WatchedSession:
         entity, _, name = key.partition("/")
         found = self._placing.history.get(entity, name)
         return None if found is None else PlacedEntry(self._placing.line_of(found), found)
+
+    @property
+    def history(self) -> History:
+        """What is known of the conversation: its end, and what is not stored for good."""
+        return self._placing.history
+
+    def calls_of_terminals(self) -> dict[str, str]:
+        """Return the keys of the calls that show terminals, by the ids of those."""
+        calls = (entry for entry in self.history if entry.entity == "tool_call_update")
+        return {key: entry_key(it.entity, it.key) for it in calls for key in terminals_in(it.content())}
 
     @property
     def can_talk(self) -> bool:

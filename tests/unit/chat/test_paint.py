@@ -11,7 +11,7 @@ import pytest
 from holdfast.chat.paint import CALL_LINES, DIFF_LINES, Painter, needs_blank_line
 from holdfast.model import History, event_from
 from holdfast.view.blocks import AgentContent, AgentText, Block, Call, Note, Plan, Prompt
-from holdfast.view.entries import Part
+from holdfast.view.entries import Part, shown_status
 from holdfast.view.markdown_stream import MarkdownPart
 from holdfast.view.tool_calls import call_block
 
@@ -89,9 +89,9 @@ def test_a_tool_call_tells_its_state_and_what_it_has_shown() -> None:
 
 
 def test_a_command_that_failed_is_not_ticked() -> None:
-    call = Call("Run", "execute", "completed", exit_status="exit status 3")
+    call = Call("Run", "execute", shown_status("completed", "exit status 3"), exit_status="exit status 3")
     assert painted(call) == ["✗ Run · exit status 3"]
-    assert painted(replace(call, exit_status="")) == ["✓ Run"]
+    assert painted(replace(call, status=shown_status("completed", ""), exit_status="")) == ["✓ Run"]
     assert painted(replace(call, status="cancelled", exit_status="signal 15")) == ["⊘ Run · cancelled · signal 15"]
 
 

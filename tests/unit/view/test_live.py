@@ -322,7 +322,7 @@ def test_a_command_that_outlives_its_call_is_live_until_it_ends_and_shown_whole_
         assert output(view, text) == []
     assert calls(view.live()) == calls(view.going_on()) == [("Serve", "in_progress", ["one\ntwo"])]
     (ended,) = see(view, "terminal_update", terminalId="t", exitStatus={"exitCode": 3})
-    assert calls([ended]) == [("Serve", "completed", ["one\ntwo"])]
+    assert calls([ended]) == [("Serve", "failed", ["one\ntwo"])]
     assert isinstance(ended, Call) and ended.exit_status == "exit status 3"
     assert state(view, "idle") == [] and calls(view.live()) == []
 
@@ -374,7 +374,7 @@ def test_of_a_past_a_command_is_shown_with_what_it_printed_and_how_it_ended() ->
         history.apply(event_from(update))
     (block,) = LiveView().replay(history)
     assert isinstance(block, Call) and block.exit_status == "exit status 3"
-    assert calls([block]) == [("Run", "completed", ["ran"])]
+    assert calls([block]) == [("Run", "failed", ["ran"])]
 
 
 @pytest.mark.requirement("C13")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.cli.transcript_renderer import TranscriptRenderer
     from holdfast.model import SessionState
     from holdfast.store import SessionStore, Snapshot
+    from holdfast.view.commands import Shown
 
 
 @click.command("show")
@@ -51,6 +52,7 @@ async def _readable(
     store: SessionStore, seen: Snapshot, limit: int | None, rendering: TranscriptRenderer, paint: Callable[..., str]
 ) -> None:
     from holdfast.store.entries import read_entries  # noqa: PLC0415
+    from holdfast.view.commands import Commands  # noqa: PLC0415
     from holdfast.view.entries import view_entry  # noqa: PLC0415
     from holdfast.view.safe_text import safe_line  # noqa: PLC0415
 
@@ -63,9 +65,16 @@ async def _readable(
     output.say(paint(" · ".join(safe_line(word) for word in about if word), dim=True))
     if state.forked_from:
         output.say(paint(f"forked from {safe_line(state.forked_from)}", dim=True))
+    commands = Commands()
+
+    def say(shown: list[Shown]) -> None:
+        for number, entry, terminals in shown:
+            for line in rendering.lines(number, view_entry(entry, terminals)):
+                output.say(line)
+
     async for number, entry in read_entries(store, seen, last=limit):
-        for line in rendering.lines(number, view_entry(entry)):
-            output.say(line)
+        say(commands.take(number, entry))
+    say(commands.rest())
     if seen.unsealed is not None:
         output.say()
         where = seen.unsealed.running_in
