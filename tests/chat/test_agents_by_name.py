@@ -181,12 +181,23 @@ def test_a_session_whose_agent_holdfast_cannot_start_says_what_to_type(machine: 
     machine.run("web", "add", "weather.py")
     assert machine.say("wet", "--resume", weather) == "cold wet\n"
     machine.install("heron", "heron")
-    machine.say("remember heron", "--", "heron", "--flag")
+    machine.say("remember heron", "--", "heron", "--key", f"sk-ant-{'a1B2' * 12}")  # a secret is not noted anywhere
     (heron, _), *_ = machine.sessions()
     assert machine.say("x", "--resume", heron, status=1).endswith(f"--resume {heron} --name heron -- COMMAND\n")
-    machine.run("web", "add", "--", "heron", "--flag")
-    assert machine.say("recall", "--resume", heron) == "heron\n"
+
+
+@pytest.mark.requirement("F1")
+def test_a_session_of_any_command_is_resumed_by_its_id_alone(machine: Machine) -> None:
+    machine.install("heron", "heron")
+    machine.say("remember heron", "--name", "mine", "--", "./bin/heron", "--flag")
+    assert machine.say("recall", "--resume", machine.session("mine")) == "heron\n"
     assert machine.say("recall", "--continue") == "heron\n"
+    machine.say("remember stork", "--", "env", "AGENT_NAME=claude-code", *agent_command())
+    (claude, _), *_ = machine.sessions()
+    assert machine.say("recall", "--resume", claude) == "stork\n"  # though there is no program of Claude's
+    assert "belongs to the agent claude, not to mine" in machine.say(
+        "x", "--resume", claude, "--name", "mine", "gemini", status=1
+    )
 
 
 def test_without_any_session_the_default_agent_says_that_there_is_none(machine: Machine) -> None:

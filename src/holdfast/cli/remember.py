@@ -45,7 +45,10 @@ def entry_of_command(command: tuple[str, ...]) -> AgentEntry:
 
 
 def wrapped_file(store: str | None) -> AgentsFile:
-    """Return the file with the commands of the agents that were wrapped on a store. Nothing is started by it."""
+    """Return the file with the commands of the agents that were wrapped on a store.
+
+    Only `holdfast chat --resume` and `--continue` start one, in the user's own terminal.
+    """
     return AgentsFile(directory_beside(store or default_address()) / "wrapped.toml")
 
 

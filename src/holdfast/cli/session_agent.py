@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from shutil import which
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.chat.settings import Belonging
-from holdfast.cli.remember import agents_file
+from holdfast.cli.remember import agents_file, wrapped_file
 from holdfast.cli.store_arguments import find_session, here, is_there, opened
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.known_agents import KNOWN_AGENTS, one_name
@@ -92,14 +93,18 @@ async def _start(store: SessionStore, info: SessionInfo, place: str | None) -> S
 
 
 def _known(name: str, place: str | None) -> Start | None:
-    """Return how an agent is started: as the user has said for the page, or because everybody knows it."""
+    """Return how an agent is started: as the user has said for the page, as everybody knows, or as it was wrapped."""
     entries = agents_file(place).entries()
     entry = entries.get(name) or entries.get(one_name(name))
     if entry is not None:
         return Start(entry.run, None, name) if entry.run is not None else Start(None, entry.command, one_name(name))
     if name in BUILT_IN:
         return Start(BUILT_IN[name])
-    return Start(one_name(name)) if one_name(name) in KNOWN_AGENTS else None
+    wrapped = wrapped_file(place).entries().get(one_name(name))
+    known = KNOWN_AGENTS.get(one_name(name))
+    if known is not None and (wrapped is None or which(known.command[0]) is not None):
+        return Start(one_name(name))
+    return None if wrapped is None else Start(None, wrapped.command, one_name(name))
 
 
 def _line(session: str, place: str | None) -> str:
