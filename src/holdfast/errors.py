@@ -383,7 +383,12 @@ _CHATTER = r"""
 def without_chatter(stderr: str) -> str:
     """Return what a program wrote to stderr without its log below warnings and without warnings of its runtime.
 
-    Indented lines belong to the line before them.
+    Args:
+        stderr: what the program wrote; indented lines belong to the line before them.
+
+    Returns:
+        The lines that may say why it ended; an empty text if there are none.
+
     """
     import re  # noqa: PLC0415  (errors are rare)
 
