@@ -66,6 +66,16 @@ async def stream(turn: Turn) -> None:
         await asyncio.sleep(0)
 
 
+@agent.command("count", "Count to N, twenty numbers a second", hint="N")
+async def count(turn: Turn) -> None:
+    numbers = await _number(turn, "/count 100", default=100)
+    if numbers is None:
+        return
+    for n in range(int(numbers)):
+        await turn.say(f"{n + 1} ")
+        await asyncio.sleep(0.05)
+
+
 @agent.command("think", "Think, then answer")
 async def think(turn: Turn) -> None:
     for piece in ("Let me ", "think ", "about that."):

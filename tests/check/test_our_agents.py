@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)
 
 PROFILES = ("spec", "sessions", "hostile", "mcp", "client-services")
-DEMO = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/stream 100000")
+DEMO = Prompts()  # those that the check knows for it
 
 
 def settings(prompts: Prompts, *profiles: str) -> CheckSettings:
@@ -95,7 +95,7 @@ def test_the_schemas_of_the_official_python_sdk_judge_both_versions(tmp_path: Pa
     assert [(row["version"], row["outcome"]) for row in judged] == [(1, "passed"), (2, "passed")]
 
 
-WEATHER = Prompts(*["How warm is it?"] * 4)
+WEATHER = Prompts()
 ACTING = (("mode", "act"),)
 """In this mode the agent of the README asks before it writes: a turn that asks can be cancelled, closed and killed."""
 
@@ -123,7 +123,8 @@ async def test_the_agent_of_the_readme_keeps_what_was_seen_when_it_is_killed_whi
 
 
 async def test_what_needs_a_turn_that_runs_is_not_tested_for_an_agent_that_is_too_quick(tmp_path: Path) -> None:
-    chosen = replace(settings(WEATHER), only=("kill-answer", "exit-in-turn", "cancel"), versions=(1,))
+    only = ("kill-answer", "exit-in-turn", "cancel")
+    chosen = replace(settings(WEATHER), only=only, versions=(1,), options=(("mode", "ask"),))
     report = await run_checks(weather(tmp_path / "sessions.db"), chosen)
     told = {row.id: (row.outcome, row.seen) for row in report.results if row.id in chosen.only}
     assert told == dict.fromkeys(chosen.only, (Outcome.NOT_TESTED, TOO_QUICK))

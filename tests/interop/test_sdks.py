@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(240)  # a client takes seconds for its whole st
 MANY = 52
 """More sessions than fit on a page."""
 
-ARGUMENTS = {"stream": "5", "sleep": "0.01", "search": "0", "title": "Interop", "mode": "auto"}
+ARGUMENTS = {"stream": "5", "count": "3", "sleep": "0.01", "search": "0", "title": "Interop", "mode": "auto"}
 
 PROMPTS = ["Hello, world", *(f"/{name} {ARGUMENTS.get(name, '')}".strip() for name in demo.commands), "/ask"]
 
@@ -26,6 +26,7 @@ ANSWERS = ["allow_once", "reject_once"]
 SAID = {
     "Hello, world": "Hello, world",
     "/stream 5": "0 1 2 3 4 ",
+    "/count 3": "1 2 3 ",
     "/think": "I have thought about it.",
     "/tool": "It is 21 °C; the barometer does not answer.",
     "/diff": "Two files changed.",

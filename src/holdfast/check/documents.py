@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from holdfast.check.report import Outcome
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+_SAID = re.compile(r" \(it said .*\)", re.DOTALL)
+"""What an agent said instead of doing something: the reason is the same, whatever it said."""
+
 LATE = "⌛"
 """Marks a failure that may be slowness."""
 MARKS = {
@@ -26,39 +29,70 @@ MARKS = {
     Outcome.NOT_TESTED: "?",
     Outcome.NOT_RUN: "-",
 }
+AGAINST = "!"
+"""Marks a failure that does not count."""
 
 
 def verdict(report: Report) -> str:
-    """Return the verdict in one sentence."""
-    passed, total = report.score
-    untested = sum(row.outcome is Outcome.NOT_TESTED and row.counts_against for row in report.results)
-    conformant = "conformant" if report.conformant else "not conformant"
-    if untested and not report.count(Outcome.FAILED):
-        rules = "rule" if untested == 1 else "rules"
-        conformant = f"nothing failed, but {untested} mandatory {rules} could not be tested"
-    said = f"{report.title}: {passed} of {total}, {conformant}"
+    """Return the verdict in one line."""
     if report.was_stopped:
-        return f"{report.title}: stopped, {report.count(Outcome.NOT_RUN)} of {total} were not run"
-    promises = {row.outcome for row in report.results if row.requirement.tier is Tier.PROMISE}
-    if not promises:
-        return said
-    if not promises & {Outcome.PASSED, Outcome.FAILED}:
-        return f"{said}, no promise could be tested"
-    if not report.keeps_promises:
-        return f"{said}, does not keep all promises"
-    return f"{said}, keeps {'what promises could be tested' if Outcome.NOT_TESTED in promises else 'its promises'}"
+        return f"{report.title}: stopped, {report.count(Outcome.NOT_RUN)} of {report.score[1]} were not run"
+    if not report.failures():
+        return f"{report.title}: nothing failed ({_but_failed(report)})"
+    tiers = [row.requirement.tier for row in report.failures()]
+    broken = {"rule": len(tiers) - tiers.count(Tier.PROMISE), "promise": tiers.count(Tier.PROMISE)}
+    told = " and ".join(_counted(number, what) for what, number in broken.items() if number)
+    return f"{report.title}: {told} failed ({_but_failed(report)})"
+
+
+def _but_failed(report: Report) -> str:
+    return ", ".join(f"{number} {way}" for way, number in report.ways().items() if way != Outcome.FAILED)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def number_table(report: Report) -> str:
     """Return how many ended in each way as a table of text: a line a profile and version."""
-    ways = [way for way in Outcome if report.count(way) or way in (Outcome.PASSED, Outcome.FAILED)]
+    ways = report.ways()
     groups = dict.fromkeys((row.requirement.profile, row.version) for row in report.results)
     lines = [f"{'':22}" + "".join(f"{way:>16}" for way in ways)]
     for profile, version in groups:
         rows = [row for row in report.results if (row.requirement.profile, row.version) == (profile, version)]
-        numbers = (sum(row.outcome is way for row in rows) for way in ways)
+        numbers = (sum(row.way == way for row in rows) for way in ways)
         lines.append(f"{f'{profile} v{version}':22}" + "".join(f"{number or '':>16}" for number in numbers))
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+class Finding(NamedTuple):
+    """What was seen of one rule in one or both versions, or why several were not tested."""
+
+    rows: list[Result]
+    told: str
+
+    @property
+    def versions(self) -> str:
+        """The versions, as ``v1 and v2``."""
+        return " and ".join(f"v{version}" for version in sorted({row.version for row in self.rows}))
+
+
+def failed(report: Report) -> list[Finding]:
+    """Return what failed, each once for both versions: first what counts."""
+    rows = [row for row in report.results if row.outcome is Outcome.FAILED]
+    found: dict[tuple[str, str], Finding] = {}
+    for row in sorted(rows, key=lambda row: not row.counts_against):
+        found.setdefault((row.id, row.told), Finding([], row.told)).rows.append(row)
+    return list(found.values())
+
+
+def untested(report: Report) -> list[Finding]:
+    """Return why something was not tested, each reason once; without what only needs what did not pass."""
+    found: dict[str, Finding] = {}
+    for row in report.results:
+        if row.outcome is Outcome.NOT_TESTED and not row.lacks:
+            found.setdefault(_SAID.sub("", row.seen), Finding([], row.seen)).rows.append(row)
+    return list(found.values())
 
 
 # JUnit
@@ -114,6 +148,9 @@ def markdown(report: Report) -> str:
         for row in rows:
             cells = (row.id, str(row.version), row.requirement.text, row.expected, row.seen)
             lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    if wanted := report.wanted_prompts():
+        told = ", ".join(f"`{option}`" for option in wanted)
+        lines += ["", f"{len(report.need_prompts())} were not tested for want of prompts: give {told}."]
     if report.was_stopped:
         lines += ["", "The run was stopped before it was over."]
     return "\n".join([*lines, "", report.counts + "."]) + "\n"

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _ABOUT = {**PROFILES, "client": "what a client does"}
 _TIERS = {
-    Tier.MANDATORY: "the protocol demands it of every agent; where it could not be tested it counts as not met",
+    Tier.MANDATORY: "the protocol demands it of every agent",
     Tier.ADVERTISED: "the protocol demands it of agents that say they can, or that do it",
     Tier.PROMISE: "the protocol leaves it open, and users lose something without it",
-    Tier.ADVISED: "good manners; counts for nothing",
+    Tier.ADVISED: "good manners; does not count",
 }
 
 _STYLE = """
@@ -56,7 +56,7 @@ def page(report: Report) -> str:
 
 
 def _about(report: Report) -> str:
-    kind = "failed" if report.failures() else "passed"
+    kind = "failed" if report.failures() else "minor" if report.count(Outcome.NOT_TESTED) else "passed"
     said = verdict(report).removeprefix(f"{report.title}: ")
     schemas = f"against {report.schemas}" if report.schemas else "without schemas"
     day = f" on {report.date}" if report.date else ""
@@ -72,11 +72,11 @@ def _about(report: Report) -> str:
 
 
 def _numbers(report: Report) -> str:
-    ways = [way for way in Outcome if report.count(way) or way in (Outcome.PASSED, Outcome.FAILED)]
+    ways = report.ways()
     heads = "".join(f"<th scope=col class=number>{way}</th>" for way in ways)
     rows = "".join(
         f"<tr><th scope=row><a href='#{profile}'>{profile}</a></th>"
-        + "".join(f"<td class=number>{sum(row.outcome is way for row in results)}</td>" for way in ways)
+        + "".join(f"<td class=number>{sum(row.way == way for row in results)}</td>" for way in ways)
         + "</tr>"
         for profile, results in _by_profile(report)
     )

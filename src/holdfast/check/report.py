@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+_PROMPT = re.compile(r"--prompt-\w+")
+
+
 class Outcome(StrEnum):
     """How a check ended."""
 
@@ -24,6 +27,11 @@ class Outcome(StrEnum):
     NOT_TESTED = "not tested"
     NOT_RUN = "not run"
     """The whole run was stopped before."""
+
+
+AGAINST_ADVICE = "against advice"
+WAYS = (Outcome.PASSED, Outcome.FAILED, AGAINST_ADVICE, Outcome.NOT_ADVERTISED, Outcome.NOT_TESTED, Outcome.NOT_RUN)
+"""In the order in which reports count them."""
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,14 +71,21 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def counts_against(self) -> bool:
-        """Whether an agent with this result is not conformant, or does not keep a promise."""
+        """Whether it is a failure: of a rule that was tested, or of a mandatory one that a stopped run left out."""
         match self.requirement.tier:
             case Tier.ADVISED:
                 return False
             case Tier.MANDATORY:
-                return self.outcome in (Outcome.FAILED, Outcome.NOT_TESTED, Outcome.NOT_RUN)
+                return self.outcome in (Outcome.FAILED, Outcome.NOT_RUN)
             case _:
                 return self.outcome is Outcome.FAILED
+
+    @property
+    def way(self) -> str:
+        """How it ended, in words: a failure of what is merely advised has words of its own."""
+        if self.outcome is Outcome.FAILED and not self.counts_against:
+            return AGAINST_ADVICE
+        return str(self.outcome)
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -96,9 +111,11 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def conformant(self) -> bool:
-        """Whether everything mandatory passed, and everything that is advertised works. A dead agent is not."""
-        rows = [result for result in self.results if result.requirement.tier is not Tier.PROMISE]
-        return bool(rows) and not any(result.counts_against for result in rows)
+        """Whether everything mandatory was tested and passed, and everything that is advertised works."""
+        rows = [row for row in self.results if row.requirement.tier in (Tier.MANDATORY, Tier.ADVERTISED)]
+        untested = (Outcome.NOT_TESTED, Outcome.NOT_RUN)
+        left = any(row.requirement.tier is Tier.MANDATORY and row.outcome in untested for row in rows)
+        return bool(rows) and not left and not any(row.counts_against for row in rows)
 
     @property
     def keeps_promises(self) -> bool:
@@ -121,12 +138,15 @@ class Report(msgspec.Struct, frozen=True):
         """Whether the run was stopped before everything was tried."""
         return any(result.outcome is Outcome.NOT_RUN for result in self.results)
 
+    def ways(self) -> dict[str, int]:
+        """Return how many ended in each way: passed and failed always, others if there are any."""
+        counted = {str(way): sum(row.way == way for row in self.results) for way in WAYS}
+        return {way: number for way, number in counted.items() if number or way in (Outcome.PASSED, Outcome.FAILED)}
+
     @property
     def counts(self) -> str:
         """How many ended in each way, in words."""
-        counted = {outcome: self.count(outcome) for outcome in Outcome}
-        told = (f"{number} {way}" for way, number in counted.items() if number or way is not Outcome.NOT_RUN)
-        return ", ".join(told)
+        return ", ".join(f"{number} {way}" for way, number in self.ways().items())
 
     def lacking(self) -> list[Result]:
         """Return what was not tested because something that it needs did not pass."""
@@ -137,10 +157,22 @@ class Report(msgspec.Struct, frozen=True):
         lacking = {result.id for result in self.lacking()}
         return sorted({result.lacks for result in self.lacking()} - lacking)
 
+    def need_prompts(self) -> list[Result]:
+        """Return what was not tested because no prompt made the agent do it, and what needs that."""
+        rows = {row.key: row for row in self.results}
+
+        def reason(row: Result) -> str:
+            root = rows.get(f"v{row.version}/{row.lacks}") if row.lacks else None
+            if root is None:
+                return row.seen
+            return "" if root.outcome is Outcome.FAILED else reason(root)
+
+        return [row for row in self.results if row.outcome is Outcome.NOT_TESTED and _PROMPT.search(reason(row))]
+
     def wanted_prompts(self) -> list[str]:
         """Return the options that would make the agent do what was not seen, as ``--prompt-tool``."""
         told = " ".join(result.seen for result in self.results if result.outcome is Outcome.NOT_TESTED)
-        return sorted(set(re.findall(r"--prompt-\w+", told)))
+        return sorted(set(_PROMPT.findall(told)))
 
     def failures(self) -> list[Result]:
         """Return what counts against the agent."""
@@ -152,6 +184,8 @@ def to_json(report: Report) -> bytes:
     value: dict[str, Any] = msgspec.to_builtins(report)
     value["conformant"] = report.conformant
     value["keepsPromises"] = report.keeps_promises
+    value["failures"] = len(report.failures())
+    value["needPrompts"] = report.wanted_prompts()
     for row, result in zip(value["results"], report.results, strict=True):
         rule = result.requirement
         row |= {"profile": rule.profile, "tier": str(rule.tier), "text": rule.text, "source": rule.source}
@@ -179,10 +213,10 @@ class Baseline(msgspec.Struct, frozen=True):
     known: frozenset[str]
 
     def compare(self, results: Iterable[Result]) -> BaselineDifference:
-        """Return what fails and is not known, and what is known and does not fail."""
+        """Return what fails and is not known, and what is known and does not fail. What was not tested is neither."""
         rows: Sequence[Result] = list(results)
         failing = {row.key for row in rows if row.counts_against}
-        checked = {row.key for row in rows}
+        checked = {row.key for row in rows if row.outcome not in (Outcome.NOT_TESTED, Outcome.NOT_RUN)}
         return BaselineDifference(sorted(failing - self.known), sorted((self.known & checked) - failing))
 
 

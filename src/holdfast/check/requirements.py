@@ -19,7 +19,7 @@ class Tier(StrEnum):
     PROMISE = "promise"
     """The protocol leaves it open; users lose something where it is missing. Holdfast promises it."""
     ADVISED = "advised"
-    """Good manners. A failure is told and counts for nothing."""
+    """Good manners. A failure is shown and does not count."""
 
 
 class Requirement(msgspec.Struct, frozen=True):

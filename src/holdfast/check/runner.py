@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from holdfast.check.checks import CHECKS, OBSERVATIONS
+from holdfast.check.familiar import suited
 from holdfast.check.outcomes import AgentGone, CheckFailed, NoAnswer, NotAdvertised, NotTested, Refused
 from holdfast.check.report import Outcome, Report, Result
 from holdfast.check.requirements import BY_ID, required
@@ -56,10 +57,15 @@ async def _run_checks(
     async def greet() -> None:
         for version in settings.versions:
             greetings[version] = await _greet(target, settings, version)
+            if greetings[version].silence is not None:
+                break  # one deadline is enough for a silent agent
 
     await _until_stopped(greet(), stop)
     spoken = _spoken(greetings, settings.versions)
-    runs = [_Run(target, settings, version) for version in spoken]
+    told = next((greeting for greeting in greetings.values() if greeting.agent), None)
+    chosen = suited(settings, "" if told is None else told.name)
+    silence = {version: greeting.silence for version, greeting in greetings.items()}
+    runs = [_Run(target, chosen, version, silence.get(version)) for version in spoken]
     total = sum(len(run.rows) for run in runs)
     results: list[Result] = []
 
@@ -74,7 +80,7 @@ async def _run_checks(
             note(Result(row.id, run.version, Outcome.NOT_RUN, "", "the run was stopped before"))
     order = {row.id: at for at, row in enumerate(BY_ID.values())}
     results.sort(key=lambda result: (result.version, order[result.id]))
-    named = next((greeting.agent for greeting in greetings.values() if greeting.agent), "")
+    named = "" if told is None else told.agent
     schemas = settings.schemas.name if settings.schemas is not None else ""
     return Report(
         target.name, named, settings.profiles, schemas, installed_version("holdfast"), tuple(results),
@@ -102,9 +108,12 @@ async def _until_stopped(work: Coroutine[None, None, None], stop: asyncio.Event 
 class _Greeting:
     """What an agent answered to `initialize`, asked for a version."""
 
-    version: int | None
-    agent: str
-    failure: Exception | None = None
+    version: int | None = None
+    name: str = ""
+    agent: str = ""
+    """Its name and release."""
+    silence: Result | None = None
+    """The result of `initialize`, if no answer came in time."""
 
 
 async def _greet(target: Target, settings: CheckSettings, version: int) -> _Greeting:
@@ -114,12 +123,15 @@ async def _greet(target: Target, settings: CheckSettings, version: int) -> _Gree
             answer = await wire.request("initialize", initialize_params(version))
         except UsageError:
             raise
-        except Exception as e:  # noqa: BLE001  (whatever it is, the agent does not answer)
-            return _Greeting(None, "", e)
+        except NoAnswer as e:
+            silence = _result(BY_ID["initialize"], version, e, 0)
+            return _Greeting(silence=_with_evidence(silence, trial.wires))
+        except Exception:  # noqa: BLE001  (whatever it is, the check of `initialize` tells it)
+            return _Greeting()
     about = members(members(answer).get("info") or members(answer).get("agentInfo"))
-    name = " ".join(str(about[key]) for key in ("name", "version") if about.get(key))
+    name, release = (str(about[key]) if about.get(key) else "" for key in ("name", "version"))
     answered = members(answer).get("protocolVersion")
-    return _Greeting(answered if isinstance(answered, int) else None, name)
+    return _Greeting(answered if isinstance(answered, int) else None, name, f"{name} {release}".strip())
 
 
 def _spoken(greetings: dict[int, _Greeting], wanted: Sequence[int]) -> list[int]:
@@ -131,7 +143,7 @@ def _spoken(greetings: dict[int, _Greeting], wanted: Sequence[int]) -> list[int]
 class _Run:
     """All checks of one version."""
 
-    def __init__(self, target: Target, settings: CheckSettings, version: int) -> None:
+    def __init__(self, target: Target, settings: CheckSettings, version: int, silence: Result | None) -> None:
         self.rows = required(settings.profiles, settings.only, version)
         self._target = target
         self._settings = settings
@@ -139,6 +151,7 @@ class _Run:
         self._stories = Stories()
         self._wires: list[Wire] = []
         self._results: dict[str, Result] = {}
+        self._silence = silence
 
     async def run(self, note: Callable[[Result], None]) -> None:
         """Run every script as soon as what it needs is known and one of the jobs is free, then look on."""
@@ -175,6 +188,8 @@ class _Run:
     async def _check(self, row: Requirement) -> Result:
         if (lacking := self._lacking(row)) is not None:
             return lacking
+        if self._silence is not None and row.id == self._silence.id:
+            return self._silence
         start = time.monotonic()
         async with Trial(self._target, self._settings, self.version, self._stories) as trial:
             ended = await self._attempt(row, trial)

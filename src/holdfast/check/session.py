@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.check.outcomes import CheckFailed
-from holdfast.check.wire import members
+from holdfast.check.wire import members, objects
 from holdfast.errors import HoldfastError
 from holdfast.model import FINAL_STATUSES, History
 
@@ -166,8 +166,15 @@ class Session:
         for update in self.updates():
             if update.body.get("sessionUpdate") == "config_option_update":
                 found = update.body.get("configOptions", found)
-        listed = cast("list[Json]", found) if isinstance(found, list) else []
-        return [members(option) for option in listed]
+        return objects(found)
+
+    def offers(self, option_id: str, value: str) -> bool:
+        """Return whether an option, or the mode, has a value that can be set."""
+        modes = members(self.answer.get("modes"))
+        if option_id == "mode" and any(mode.get("id") == value for mode in objects(modes.get("availableModes"))):
+            return True
+        named = (option for option in self.options() if option_id in (option.get("id"), option.get("configId")))
+        return any(value in values_of(option) for option in named)
 
     async def set_option(self, option_id: str, value: str | bool) -> Json:  # noqa: FBT001
         """Set an option, or the mode of an agent that has modes and no such option; return the answer."""
@@ -179,6 +186,14 @@ class Session:
             return await self.wire.request("session/set_mode", {"sessionId": self.id, "modeId": value})
         method, params = self._dialect.lifting().option_request(option_id, value)
         return await self.wire.request(method, {"sessionId": self.id, **params})
+
+
+def values_of(option: dict[str, Json]) -> list[str]:
+    """Return the values that an option offers, also those in groups."""
+    found: list[str] = []
+    for entry in objects(option.get("options")):
+        found += [str(inner["value"]) for inner in (entry, *objects(entry.get("options"))) if "value" in inner]
+    return found
 
 
 def _told(entries: Sequence[Entry]) -> Told:

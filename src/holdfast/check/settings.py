@@ -11,16 +11,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """What is said to an agent to make it do something. The defaults are understood by the scripted model server."""
+    """What is said to an agent to make it do something. `familiar.suited` fills in the empty ones."""
 
-    talk: str = "Say a sentence. model:say Pebbles are small stones."
+    talk: str = ""
     """It answers with some words."""
-    tool: str = "Run a command. model:run echo pebble"
+    tool: str = ""
     """It uses a tool that needs no permission, or one that it asks for."""
-    ask: str = "Run a command. model:run touch pebble.txt; echo done"
+    ask: str = ""
     """It asks for permission."""
-    long: str = "Count slowly. model:count 400 50"
+    long: str = ""
     """It talks for a long time, in pieces."""
+    think: str = ""
+    """It shows thoughts, if it ever does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class CheckSettings:
     prompts: Prompts = field(default_factory=Prompts)
     options: tuple[tuple[str, str], ...] = ()
     """Ids and values of options that are set in every new session."""
+    options_if_offered: tuple[tuple[str, str], ...] = ()
+    """The same, only where the session offers the value."""
     cwd: str | None = None
     """The directory of all sessions; a fresh one for each check if this is None."""
     deadline: float = 60.0

@@ -171,6 +171,7 @@ class ProcessLink:
         self._stderr = b""
         self._seen: frozenset[int] = frozenset()
         self._tasks: list[asyncio.Task[None]] = []
+        self._killed = False
 
     @property
     def stderr(self) -> str:
@@ -202,7 +203,7 @@ class ProcessLink:
         """Kill the process, and what it has started: many agents are a launcher and a program."""
         if not alone:
             self._freeze()
-        children = self.children
+        children, self._killed = self.children, True
         with suppress(ProcessLookupError):
             self._process.kill()
         if not alone:
@@ -236,6 +237,7 @@ class ProcessLink:
     async def dispose(self) -> None:
         """Kill what is left of it and of what it started."""
         left = self.children
+        self._killed = self._killed or self._process.returncode is None
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -266,7 +268,7 @@ class ProcessLink:
                 unread = bytearray(rest)
                 for line in lines:
                     on_line(line.removesuffix(b"\r"))
-        if 0 < len(unread) < MAX_LINE_BYTES:
+        if 0 < len(unread) < MAX_LINE_BYTES and not self._killed:  # we have cut the last line of what we killed
             on_line(bytes(unread))
         on_end()
 

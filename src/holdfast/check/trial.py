@@ -69,7 +69,9 @@ class Connected:
     async def new(self, cwd: str | None = None, servers: Sequence[dict[str, Json]] = ()) -> Session:
         """Create a session, and set in it the options that whoever checks wants set."""
         session = await self._open("new", "", cwd, servers)
-        for option_id, value in self.trial.settings.options:
+        settings = self.trial.settings
+        offered = [pair for pair in settings.options_if_offered if session.offers(*pair)]
+        for option_id, value in (*settings.options, *offered):
             await session.set_option(option_id, value)
         return session
 

@@ -21,12 +21,13 @@ HELP = """Check whether an agent keeps the promises of the protocol, and ours.
 
 AGENT is a Python file that declares one (FILE or FILE:NAME), or `demo`, or `code`; any other is given by its command
 behind `--`, or by its address. Each check starts it afresh in an empty directory.
-With a real model this costs turns; `--model-server` starts a scripted one instead. What made the agent do nothing is
-told, with the option to set: --prompt-tool "words on which my agent uses a tool".
+With a real model this costs turns; `--model-server` starts a scripted one instead. Prompts for the demo, weather.py of
+the README and the agents that `holdfast setup` knows are built in. If a prompt makes your agent do nothing, the last
+line is the command to run again, with the prompts to fill in.
 
 \b
   holdfast check weather.py --prompt-tool "How warm?"   your own agent, with what makes it do something
-  holdfast check -- gemini --acp                        a table, and 0 or 1 as the status
+  holdfast check -- gemini --acp                        a verdict, and 0 or 1 as the status
   holdfast check --profile sessions -- my-agent         what users lose most often
   holdfast check --json r.json --html r.html -- my-agent
   holdfast check --baseline known.toml -- my-agent      for CI: fails on what is new, and on lines that are stale
@@ -37,16 +38,16 @@ told, with the option to set: --prompt-tool "words on which my agent uses a tool
 
 Ctrl-C stops the run; the reports are written all the same, and say what was not run.
 
-Status: 0 conformant, and no promise broken; 1 not; 2 it could not be checked, or not to the end. What is merely
-advised never counts.
+Status: 0 nothing failed, also if something could not be tested; 1 a rule or a promise failed; 2 the agent could not be
+checked, or not to the end. What is merely advised never counts.
 """
 
 
 _GROUPS = {
     "What is checked": ("profiles", "only", "protocol", "lists"),
     "The agent": ("variables", "cwd", "session_options", "model_server", "url", "token_file", "name"),
-    "What makes it do something (see --model-server for the defaults)": (
-        "prompt_talk", "prompt_tool", "prompt_ask", "prompt_long",
+    "What makes it do something (some agents are known, see docs/check.md)": (
+        "prompt_talk", "prompt_tool", "prompt_ask", "prompt_long", "prompt_think",
     ),
     "How long to wait": ("deadline", "exit_deadline", "quiet", "jobs"),
     "Reports": ("verbose", "json_file", "junit", "html", "markdown", "compare"),
@@ -122,12 +123,13 @@ _EXISTING = click.Path(dir_okay=False, exists=True, path_type=Path)
 @click.option("--prompt-tool", metavar="TEXT", help="…uses a tool.")
 @click.option("--prompt-ask", metavar="TEXT", help="…asks for permission, each time.")
 @click.option("--prompt-long", metavar="TEXT", help="…talks for some seconds, in pieces.")
+@click.option("--prompt-think", metavar="TEXT", help="…shows its thoughts, if it has any.")
 @click.option(
     "--deadline",
     type=click.FloatRange(0.1),
     default=60.0,
     show_default=True,
-    help="Seconds for an answer or a turn.",
+    help="Seconds for an answer or a turn. An agent that does not answer `initialize` in time is not asked again.",
 )
 @click.option(
     "--exit-deadline",
@@ -244,7 +246,9 @@ def _run(command: tuple[str, ...], options: dict[str, Any]) -> int:
     except UsageError as e:
         raise click.UsageError(str(e)) from None
     _write(report, options)
-    _show(report, verbose=options["verbose"])
+    from holdfast.cli.check_report import show  # noqa: PLC0415
+
+    show(report, sys.argv[1:], verbose=options["verbose"])
     if report.was_stopped:
         return 2
     if known is None:
@@ -305,7 +309,7 @@ def _settings(options: dict[str, Any]) -> CheckSettings:
             profiles.append(profile)
         else:
             raise click.UsageError(f"there is no profile {profile!r}: {', '.join(PROFILES)}, spec-v1, spec-v2, all")
-    given = {name: options[f"prompt_{name}"] for name in ("talk", "tool", "ask", "long")}
+    given = {name: options[f"prompt_{name}"] for name in ("talk", "tool", "ask", "long", "think")}
     prompts = Prompts(**{name: text.strip() for name, text in given.items() if text is not None})
     if options["cwd"] is not None and not options["cwd"].startswith("/") and options["cwd"][1:2] != ":":
         raise click.UsageError(f"--cwd {options['cwd']!r} should be an absolute path")
@@ -394,39 +398,6 @@ def _write(report: Report, options: dict[str, Any]) -> None:
     write_reports(report, _files(options))
     if options["write_baseline"] is not None:
         options["write_baseline"].write_text(baseline_of(report), encoding="utf-8")
-
-
-def _show(report: Report, *, verbose: bool) -> None:
-    """Print a table: what did not pass in full, the rest in numbers."""
-    from holdfast.check.documents import MARKS, number_table, verdict  # noqa: PLC0415
-    from holdfast.check.report import Outcome  # noqa: PLC0415
-    from holdfast.view.safe_text import safe_line, safe_text  # noqa: PLC0415
-
-    profile = None
-    for row in report.results:
-        if row.outcome in (Outcome.PASSED, Outcome.NOT_ADVERTISED, Outcome.NOT_RUN) or row.lacks:
-            continue
-        if row.requirement.profile != profile:
-            profile = row.requirement.profile
-            click.secho(f"\n{profile}", bold=True)
-        colour = "red" if row.counts_against else "yellow"
-        tier = f"v{row.version}, {row.requirement.tier}"
-        click.echo(f"  {click.style(MARKS[row.outcome], fg=colour)} {row.requirement.text} ({row.id}, {tier})")
-        click.secho(f"      {safe_line(row.told)[:400]}", dim=True)
-        for frame in (*row.frames, *row.stderr.splitlines()) if verbose else ():
-            click.secho(f"      {safe_text(frame)}", dim=True)
-    if lacking := report.lacking():
-        told = f"{len(lacking)} requirements were not tested, because these did not pass: {', '.join(report.roots())}"
-        click.secho(f"\n{told}", fg="yellow")
-    if wanted := report.wanted_prompts():
-        told = " ".join(f"{option} TEXT" for option in wanted)
-        click.secho(f"\nTo test the rest, give prompts that make this agent do it: {told}", fg="yellow")
-    if report.count(Outcome.PASSED):
-        click.echo(f"\n{number_table(report)}", nl=False)
-    if not verbose and any(row.frames for row in report.results):
-        click.secho("\nThe frames that a failure rests on: add --verbose --only ID, or --html FILE", dim=True)
-    click.echo(f"\n{report.counts}" + ("" if report.schemas else "; no frame was checked by a schema"))
-    click.secho(safe_line(verdict(report)), bold=True, fg="red" if report.failures() else "green")
 
 
 def _list() -> int:

@@ -11,13 +11,13 @@ from holdfast.check.checks.prompts import ALLOWING
 from holdfast.check.checks.registry import check
 from holdfast.check.checks.restoring import leave, left, loaded
 from holdfast.check.outcomes import NotAdvertised, Refused
+from holdfast.check.session import values_of
 from holdfast.check.trial import fail
 from holdfast.check.wire import members, objects
 
 if TYPE_CHECKING:
     from holdfast.check.session import Session
     from holdfast.check.trial import Connected, Trial
-    from holdfast.check.wire import Json
 
 BRING_BACK = ("load", "resume", "list")
 """An agent that can do none of these has no use for the id of another process's session."""
@@ -138,7 +138,7 @@ class _Choice:
     def __init__(self, session: Session) -> None:
         self.is_mode = False
         for option in sorted(session.options(), key=lambda option: option.get("category") != "mode"):
-            others = [value for value in _values(option) if value != option.get("currentValue")]
+            others = [value for value in values_of(option) if value != option.get("currentValue")]
             if others:
                 self.id, self.value = str(option.get("id") or option.get("configId")), others[0]
                 return
@@ -159,13 +159,6 @@ class _Choice:
         if self.is_mode:
             return members(session.answer.get("modes")).get("currentModeId")
         return _value_of(session.options(), self.id)
-
-
-def _values(option: dict[str, Json]) -> list[str]:
-    found: list[str] = []
-    for entry in objects(option.get("options")):
-        found += [str(inner["value"]) for inner in (entry, *objects(entry.get("options"))) if "value" in inner]
-    return found
 
 
 def _value_of(options: object, option_id: str) -> object:
