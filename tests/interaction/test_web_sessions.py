@@ -248,7 +248,7 @@ async def test_the_first_message_can_be_edited_too(pages: Pages) -> None:
 async def test_sessions_of_agents_that_may_not_be_started_are_only_read(pages: Pages) -> None:
     session = await pages.add_session(conversation(1), agent="stranger")
     text = (await pages.get(f"/sessions/{session}")).text
-    assert "holdfast web add" in text and 'id="composer"' not in text and "answer 0" in text
+    assert "This server has another agent" in text and 'id="composer"' not in text and "answer 0" in text
     for action in ("prompt", "cancel", "answer", "option", "resend"):
         answer = await pages.post(f"/sessions/{session}/{action}", prompt("hello"))
         assert answer.status == 403
