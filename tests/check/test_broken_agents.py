@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
-PROMPTS = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/long")
+PROMPTS = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/long", think="/think")
 NEED_PROCESS = (*(row.id for row in REQUIREMENTS if row.profile == "durability"), "mcp-ended")
 """What is seen only when an agent is a process of its own."""
 REMOTE = tuple(row.id for row in REQUIREMENTS if row.profile == "remote")

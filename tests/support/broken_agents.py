@@ -244,12 +244,14 @@ def _with_cwd(agent: Filter, message: Message) -> list[Message]:
     missing = agent.fault == "new-without-cwd" and "cwd" not in params and "_meta" not in params
     if relative or missing:
         params = {**params, "cwd": "/"}
+    elif agent.fault == "new-relative-roots" and params.get("additionalDirectories") == ["some/where"]:
+        params = without(params, "additionalDirectories")
     elif agent.fault == "meta-apart" and "_meta" in params:
         params = {**params, **params["_meta"]}
     return [{**message, "params": params}]
 
 
-for _fault in ("new-relative-cwd", "new-without-cwd", "meta-apart"):
+for _fault in ("new-relative-cwd", "new-without-cwd", "new-relative-roots", "meta-apart"):
     requesting(_fault, "session/new", _with_cwd)
 
 
@@ -298,6 +300,21 @@ def _late(agent: Filter, message: Message) -> list[Message]:
         agent.notes["held"] = []
         return [message, *held]
     return [message]
+
+
+@taking("own-updates")
+def _notes_the_last(agent: Filter, message: Message) -> list[Message]:
+    if message.get("method") == "session/prompt":
+        agent.notes["last"] = agent.session_of(message)
+    return [message]
+
+
+@giving("own-updates")
+def _under_the_last(agent: Filter, message: Message) -> list[Message]:
+    """Tell all that is said under the session that was asked last."""
+    if not kind_of(agent.update(message)).startswith("agent_message") or replaying(agent, message):
+        return [message]
+    return [{**message, "params": {**message["params"], "sessionId": agent.notes["last"]}}]
 
 
 def _any_session(agent: Filter, message: Message) -> list[Message]:
@@ -458,6 +475,21 @@ updating("load-agent-messages", _dropping("agent_message"))
 updating("load-tool-calls", _dropping("tool_call"))
 
 
+updating("load-thoughts", _dropping("agent_thought"))
+
+
+@giving("load-order")
+def _answers_after_all_prompts(agent: Filter, message: Message) -> list[Message]:
+    held: list[Message] = agent.notes.setdefault("held", [])
+    if replaying(agent, message) and kind_of(agent.update(message)).startswith("agent_message"):
+        held.append(message)
+        return []
+    if agent.method_of(message) in ("session/load", "session/resume"):
+        agent.notes["held"] = []
+        return [*held, message]
+    return [message]
+
+
 def _new_ids(agent: Filter, update: Message, message: Message) -> list[Message]:
     if not replaying(agent, message):
         return [update]
@@ -579,12 +611,32 @@ answering(
 )
 
 
-def _row_twice(_agent: Filter, result: Message, _params: Message) -> Message:
+@taking("list-pages")
+def _next_page(agent: Filter, message: Message) -> list[Message]:
+    if message.get("method") == "session/prompt":
+        agent.notes.setdefault("talked", set()).add(agent.session_of(message))
+    if message.get("method") == "session/list" and message["params"].get("cursor") == "next":
+        return agent.reply(message, agent.notes["next"])
+    return [message]
+
+
+def _row_on_two_pages(agent: Filter, result: Message, _params: Message) -> Message:
+    """Give small pages where this process has three sessions; the second begins with the last row of the first."""
     rows = result["sessions"]
-    return {**result, "sessions": [*rows, rows[-1]] if len(rows) > 2 else rows}
+    if len(agent.notes.get("talked", ())) <= 2:
+        return result
+    agent.notes["next"] = {**result, "sessions": rows[1:]}
+    return {**result, "sessions": rows[:2], "nextCursor": "next"}
 
 
-answering("list-pages", "session/list", _row_twice)
+answering("list-pages", "session/list", _row_on_two_pages)
+answering(
+    "list-times",
+    "session/list",
+    lambda _agent, result, _params: {
+        **result, "sessions": [{**row, "updatedAt": "yesterday"} for row in result["sessions"]]
+    },
+)  # fmt: skip
 
 
 def _any_cursor(_agent: Filter, message: Message) -> list[Message]:
@@ -601,7 +653,32 @@ answering(
 )
 
 
-# Options
+# Modes and options
+
+
+def _mode_nowhere(_agent: Filter, result: Message, _params: Message) -> Message:
+    return {**result, "modes": {**result["modes"], "currentModeId": "nowhere"}} if "modes" in result else result
+
+
+answering("mode-offered", "session/new", _mode_nowhere)
+requesting("set-mode", "session/set_mode", lambda agent, message: agent.refuse(message))
+
+
+def _any_mode(agent: Filter, message: Message) -> list[Message]:
+    return agent.reply(message, {}) if "no-such" in message["params"]["modeId"] else [message]
+
+
+requesting("set-mode-unknown", "session/set_mode", _any_mode)
+answering(
+    "options-complete",
+    "session/set_config_option",
+    lambda _agent, result, params: {
+        **result,
+        "configOptions": [
+            row for row in result["configOptions"] if params["configId"] in (row.get("id"), row.get("configId"))
+        ],
+    },
+)
 
 
 def _with_values(options: list[Message], value: str | None) -> list[Message]:

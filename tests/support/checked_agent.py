@@ -34,6 +34,7 @@ def good_agent() -> Agent:
     """Make the good agent: it echoes, uses a tool, asks, and talks for long."""
     agent = Agent("checked", version="1")
     agent.modes({"calm": "Calm", "wild": "Wild"}, default="calm")
+    agent.option("tone", name="Tone", values={"plain": "Plain", "loud": "Loud"}, default="plain")
 
     @agent.prompt
     async def echo(turn: Turn) -> None:
@@ -50,6 +51,11 @@ def good_agent() -> Agent:
                 except RemoteError as e:
                     await call.fail(e.message)
         await turn.say("I looked.")
+
+    @agent.command("think", "Think, then answer")
+    async def think(turn: Turn) -> None:
+        await turn.think("Let me think.")
+        await turn.say("I thought.")
 
     @agent.command("ask", "Ask for permission")
     async def ask(turn: Turn) -> None:

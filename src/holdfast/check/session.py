@@ -51,6 +51,14 @@ class Told(NamedTuple):
     user: tuple[str, ...]
     agent: str
     calls: tuple[Call, ...]
+    thoughts: str = ""
+    order: tuple[tuple[str, str], ...] = ()
+    """What was said, as it stands in the conversation: ``user`` or ``agent``, and the text."""
+
+    def said_before(self, prompt: str) -> str:
+        """Return what the agent said before a prompt of the user."""
+        at = next((at for at, (who, text) in enumerate(self.order) if who == "user" and prompt in text), None)
+        return "".join(text for who, text in self.order[:at] if who == "agent").strip()
 
 
 class Session:
@@ -197,21 +205,25 @@ def values_of(option: dict[str, Json]) -> list[str]:
 
 
 def _told(entries: Sequence[Entry]) -> Told:
-    user: list[str] = []
-    said: list[str] = []
+    order: list[tuple[str, str]] = []
+    thoughts: list[str] = []
     calls: list[Call] = []
     for entry in entries:
         match entry.entity:
             case "user_message":
-                user.append(entry.text().strip())
+                order.append(("user", entry.text().strip()))
             case "agent_message":
-                said.append(entry.text())
+                order.append(("agent", entry.text()))
+            case "agent_thought":
+                thoughts.append(entry.text())
             case "tool_call_update":
                 title, status = entry.members.get("title"), entry.members.get("status")
                 calls.append(Call(entry.key, str(title), str(status)))
             case _:
                 pass
-    return Told(tuple(user), "".join(said), tuple(calls))
+    user = tuple(text for who, text in order if who == "user")
+    said = "".join(text for who, text in order if who == "agent")
+    return Told(user, said, tuple(calls), "".join(thoughts), tuple(order))
 
 
 def _apply(history: History, events: Sequence[Any]) -> None:

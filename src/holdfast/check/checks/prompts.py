@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.check.checks.open_turns import PERMISSION, cancelled_turn, is_over
 from holdfast.check.checks.registry import check
-from holdfast.check.outcomes import NotAdvertised, Refused
+from holdfast.check.outcomes import NotAdvertised, NotTested, Refused
 from holdfast.check.session import STOP_REASONS
 from holdfast.check.trial import fail, not_done
 from holdfast.check.wire import members, objects
@@ -68,8 +68,17 @@ async def new_without_cwd(trial: Trial) -> None:
     await _refused(trial, {"mcpServers": []}, -32602)
 
 
-async def _refused(trial: Trial, params: dict[str, Json], code: int | None) -> None:
+@check("new-relative-roots")
+async def new_relative_roots(trial: Trial) -> None:
+    """Name a further directory that depends on where one stands."""
+    params: dict[str, Json] = {"cwd": trial.cwd, "mcpServers": [], "additionalDirectories": ["some/where"]}
+    await _refused(trial, params, None, "additionalDirectories")
+
+
+async def _refused(trial: Trial, params: dict[str, Json], code: int | None, ability: str = "") -> None:
     connected = await trial.connect()
+    if ability:
+        connected.need(ability)
     try:
         answer = await connected.wire.request("session/new", params)
     except Refused as e:
@@ -131,6 +140,33 @@ async def nothing_after_end(trial: Trial) -> None:
     spoken = [kind for kind in late if str(kind).startswith(("agent_", "tool_call", "plan"))]
     if spoken:
         fail("no more of the turn after its end", spoken)
+
+
+@check("own-updates")
+async def own_updates(trial: Trial) -> None:
+    """Talk in a session while another one is at work."""
+    connected = await trial.connect(ALLOWING)
+    one, other = await connected.new(), await connected.new()
+    wire, start = one.wire, len(one.wire.frames)
+    prompt = one.begin(trial.prompts.long)
+
+    def seen() -> bool:
+        return bool(one.pieces(start) or other.pieces(start)) or is_over(one, prompt, start) or wire.ended
+
+    await wire.until(seen, wire.deadline)
+    if other.pieces(start):
+        fail("nothing in a session that was not asked", "what the other session's agent said")
+    try:
+        turn = await other.prompt(trial.prompts.talk)
+    except Refused as e:
+        raise NotTested(f"the agent works in one session at a time: {e}") from None
+    await wire.until(lambda: is_over(one, prompt, start) or bool(other.pieces(turn.ended_at)), trial.quiet)
+    if other.pieces(turn.ended_at):
+        fail("nothing more in a session whose turn has ended", "what the other session's agent said")
+    if not other.told(start).agent.strip():
+        fail("the answer in the session that was asked", "none")
+    one.cancel()
+    await one.end_of(prompt, start)
 
 
 @check("prompt-unknown-session")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.check.checks.open_turns import cancelled_turn, ways
 from holdfast.check.checks.prompts import ALLOWING, NO_SESSION
 from holdfast.check.checks.registry import check
-from holdfast.check.outcomes import Refused
+from holdfast.check.outcomes import NotAdvertised, Refused
 from holdfast.check.trial import fail, not_done
 
 if TYPE_CHECKING:
@@ -101,6 +101,26 @@ async def load_agent_messages(trial: Trial) -> None:
     both = await said_twice(trial, trial.prompts.talk)
     if both.live.agent.strip() != both.replayed.agent.strip():
         fail(f"{both.live.agent!r}", repr(both.replayed.agent))
+
+
+@check("load-order")
+async def load_order(trial: Trial) -> None:
+    """Compare what the agent said before the second prompt."""
+    prompts = (trial.prompts.talk, trial.prompts.talk + " again")
+    both = await said_twice(trial, *prompts)
+    was, now = both.live.said_before(prompts[1]), both.replayed.said_before(prompts[1])
+    if was != now:
+        fail(f"{was!r} before the second prompt", repr(now))
+
+
+@check("load-thoughts")
+async def load_thoughts(trial: Trial) -> None:
+    """Compare the thoughts."""
+    both = await said_twice(trial, trial.prompts.think)
+    if not both.live.thoughts.strip():
+        raise NotAdvertised("the agent showed no thoughts (if it has any: --prompt-think)")
+    if both.live.thoughts.strip() != both.replayed.thoughts.strip():
+        fail(repr(both.live.thoughts), repr(both.replayed.thoughts))
 
 
 @check("load-tool-calls")

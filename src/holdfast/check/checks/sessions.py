@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,8 +84,10 @@ async def list_newest_first(trial: Trial) -> None:
 
 @check("list-pages")
 async def list_pages(trial: Trial) -> None:
-    """Follow the cursors."""
+    """Follow the cursors, with sessions enough for two small pages."""
     connected, session = await _talked(trial, "list")
+    for _ in range(2):
+        await (await connected.new()).prompt(trial.prompts.talk)
     ids = [str(row.get("sessionId")) for row in await connected.listed()]
     if len(set(ids)) != len(ids):
         fail("every session once", next(id_ for id_ in ids if ids.count(id_) > 1) + " twice")
@@ -101,6 +104,25 @@ async def list_bad_cursor(trial: Trial) -> None:
     except Refused:
         return
     fail("an error", "a page")
+
+
+@check("list-times")
+async def list_times(trial: Trial) -> None:
+    """Read the times."""
+    connected, _ = await _talked(trial, "list")
+    times = [row["updatedAt"] for row in await connected.listed() if row.get("updatedAt") is not None]
+    if not times:
+        raise NotAdvertised("the agent lists no times")
+    for time in times:
+        if not _is_time(time):
+            fail("a time as 2026-11-19T08:15:00Z", time)
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and value[10:11] == "T" and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False
 
 
 @check("list-title")
@@ -176,6 +198,20 @@ async def options(trial: Trial) -> None:
         fail(f"{choice.id} to be {choice.value} in the answer", value)
 
 
+@check("options-complete")
+async def options_complete(trial: Trial) -> None:
+    """Set an option to the value that it has: then no other one has a reason to be missing."""
+    session = await (await trial.connect(ALLOWING)).new()
+    now = {str(row.get("id") or row.get("configId")): row.get("currentValue") for row in session.options()}
+    same = next(((id_, value) for id_, value in now.items() if isinstance(value, str)), None)
+    if same is None or len(now) < 2:
+        raise NotAdvertised("the agent has no two options")
+    answer = members(await session.set_option(*same))
+    had = {str(row.get("id") or row.get("configId")) for row in objects(answer.get("configOptions"))}
+    if now.keys() - had:
+        fail(f"all options in the answer: {', '.join(now)}", ", ".join(sorted(had)) or "none")
+
+
 @check("options-unknown")
 async def options_unknown(trial: Trial) -> None:
     """Set what is not offered."""
@@ -204,6 +240,50 @@ async def options_restored(trial: Trial) -> None:
     value = choice.value_in(again)
     if value != choice.value:
         fail(f"{choice.id} to be {choice.value} after the load", value)
+
+
+# Modes
+
+
+async def _with_modes(trial: Trial) -> tuple[Session, list[str], str]:
+    """Return a session, the modes that it offers, and the one it is in."""
+    session = await (await trial.connect(ALLOWING)).new()
+    modes = members(session.answer.get("modes"))
+    offered = [str(mode.get("id")) for mode in objects(modes.get("availableModes"))]
+    if not offered:
+        raise NotAdvertised("the agent has no modes")
+    return session, offered, str(modes.get("currentModeId"))
+
+
+@check("mode-offered")
+async def mode_offered(trial: Trial) -> None:
+    """Look for the current mode among those that are offered."""
+    _, offered, current = await _with_modes(trial)
+    if current not in offered:
+        fail(f"one of {', '.join(offered)} as currentModeId", current)
+
+
+@check("set-mode")
+async def set_mode(trial: Trial) -> None:
+    """Set another mode; what is then told of the mode says the same."""
+    session, offered, current = await _with_modes(trial)
+    mode = next((mode for mode in offered if mode != current), current)
+    await session.wire.request("session/set_mode", {"sessionId": session.id, "modeId": mode})
+    await session.wire.quiet(trial.quiet)
+    told = [update.body for update in session.updates() if update.body.get("sessionUpdate") == "current_mode_update"]
+    if told and told[-1].get("currentModeId") != mode:
+        fail(f"{mode} as the current mode", told[-1].get("currentModeId"))
+
+
+@check("set-mode-unknown")
+async def set_mode_unknown(trial: Trial) -> None:
+    """Set a mode that there is not."""
+    session, _, _ = await _with_modes(trial)
+    try:
+        await session.wire.request("session/set_mode", {"sessionId": session.id, "modeId": NO_VALUE})
+    except Refused:
+        return
+    fail("an error", "success")
 
 
 # Forking
