@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
-PROMPTS = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/long")
+PROMPTS = Prompts(talk="Pebbles are small", tool="/tool", ask="/ask", long="/long", think="/think")
 TOKEN = "hf_right"
 
 
