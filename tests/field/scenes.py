@@ -319,9 +319,9 @@ async def imported(play: Play) -> str:
         await talk.prompt("model:say The garden is green.")
     command = ("sessions", "import", "--from", play.stage.agent.importer, "--agent", play.stage.agent.name, "--json")
     found = json.loads(play.stage.run_holdfast(*command))
-    ours = {it["agentSessionId"]: it["sessionId"] for it in found["imported"]}
+    ours = {it["agentSessionId"]: it["sessionId"] for it in found["sessions"]}
     expect(talk.session in ours, f"{talk.session} is not among {found}")
-    expect(not json.loads(play.stage.run_holdfast(*command))["imported"], "it was imported twice")
+    expect(not json.loads(play.stage.run_holdfast(*command))["sessions"], "it was imported twice")
     async with play.stage.client() as client:
         loaded = await Talk.load(client, ours[talk.session])
         expect("The garden is green." in said(client.of(loaded.session)), loaded.history())
