@@ -108,7 +108,18 @@ class Explosive(dict[str, object]):
         raise RuntimeError(SECRET)
 
 
-UNENCODABLE = [object(), {1j: 2}, "\ud800", {"a": ["\udcff"]}, _endless(), {"a": {(1, 2): 3}}, Explosive(a=object())]
+UNENCODABLE = [object(), {1j: 2}, _endless(), {"a": {(1, 2): 3}}, Explosive(a=object())]
+HALF_CHARACTERS = ["\ud800", {"a": ["\udcff"]}]
+
+
+@pytest.mark.parametrize("result", HALF_CHARACTERS, ids=["text", "nested"])
+async def test_half_a_character_in_a_result_is_replaced(link: Link, result: object) -> None:
+    async def handle(_params: Raw) -> object:
+        return result
+
+    async with talk(link, answering(handle)) as (_, other):
+        other.ask(1, "m")
+        assert (await other.hear())["result"] in ("\ufffd", {"a": ["\ufffd"]})
 
 
 @pytest.mark.parametrize("result", UNENCODABLE, ids=lambda value: type(value).__name__)
@@ -122,7 +133,7 @@ async def test_a_result_that_cannot_be_encoded_is_answered_with_an_internal_erro
         assert await other.is_alive()
 
 
-@pytest.mark.parametrize("data", UNENCODABLE, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("data", [*UNENCODABLE, *HALF_CHARACTERS], ids=lambda value: type(value).__name__)
 async def test_a_refusal_whose_data_cannot_be_encoded_goes_out_without_it(link: Link, data: object) -> None:
     async def handle(_params: Raw) -> None:
         raise InvalidParams("no", data)

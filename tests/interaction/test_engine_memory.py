@@ -61,7 +61,6 @@ async def test_what_the_agent_saves_in_a_turn_survives_a_kill_and_what_it_does_n
         "object()",
         "lambda: 0",
         "{(1, 2): 3}",
-        "'\\ud800'",
         "[{'deep': [object()]}]",
         "(lambda it: it.append(it) or it)([])",
         "1j",

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.support.session_model import (
+    FORKED_EARLIER,
     ModelSession,
     ModelTurn,
     finished,
@@ -179,13 +180,15 @@ class Sessions(RuleBasedStateMachine):
             lines, up_to = [*source.lines, *finished(source.running.lines() if source.running else [])], None
         else:
             keys = [it.get("messageId") or it.get("toolCallId") for it in await history(self.engine, live)]
-            named = [i for i, key in enumerate(keys) if key]
+            named = [i for i, key in enumerate(keys) if key and source.history()[i] != FORKED_EARLIER]
             if not named or any(it[0] == "plan" for it in source.history()):
                 return None  # where there is one plan in many places, positions say nothing
             cut = named[at % len(named)]
             lines, up_to = source.history()[: cut + 1], keys[cut]
             sealed = len(source.lines)
             lines = lines[:sealed] + [it for it in lines[sealed:] if it[2:3] != ("in_progress",)]
+            if cut + 1 < len(source.history()):
+                lines.append(FORKED_EARLIER)
         fork = await self.engine.fork(source.id, source.cwd, ["/fork"], up_to=up_to)
         messages = sum(it[0] in ("user", "agent") for it in lines)
         return ModelSession(
@@ -372,7 +375,8 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        for session in self.model.values():
+        opened = list(self.engine._registry.live)  # pyright: ignore[reportPrivateUsage]  (they end in this order)
+        for session in sorted(self.model.values(), key=lambda it: opened.index(it.id) if it.id in opened else -1):
             self._cancelled(session)
             session.live = False
         self.do(self.engine.shut_down())

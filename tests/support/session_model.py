@@ -153,6 +153,10 @@ class ModelSession:
         self.live = False
 
 
+FORKED_EARLIER: Line = ("forked", "", "earlier")
+"""Ends a fork whose source goes on from there."""
+
+
 def normal(updates: Iterable[Update]) -> list[Line]:
     """Write a history as the model does."""
     return [_normal(it) for it in updates]
@@ -175,6 +179,8 @@ def _normal(update: Update) -> Line:
             return "unknown", "", update["mood"]
         case "_holdfast/turn_end":
             return "end", "", update["reason"]
+        case "_holdfast/forked_earlier":
+            return FORKED_EARLIER
         case kind:
             raise AssertionError(kind)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from holdfast.children import start
 from holdfast.view.blocks import Call
-from holdfast.view.entries import Part
+from holdfast.view.entries import Part, shown_status
 from holdfast.view.safe_text import terminal_text
 
 MOST_OUTPUT = 1 << 20
@@ -69,7 +69,7 @@ def shell_block(result: ShellResult) -> Call:
     """Return a command and what it printed, to be shown."""
     ended = "" if result.status == 0 else f"exit status {result.status}"
     parts = (Part("code", result.output),) if result.output.strip("\n") else ()
-    return Call(f"! {result.command}", "execute", "completed", parts=parts, exit_status=ended)
+    return Call(f"! {result.command}", "execute", shown_status("completed", ended), parts=parts, exit_status=ended)
 
 
 def _longest_run(text: str) -> int:

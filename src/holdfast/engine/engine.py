@@ -20,7 +20,7 @@ from holdfast.engine.own_sessions import OwnSessions, merged, split_cursor
 from holdfast.engine.registry import Registry, check_cwd
 from holdfast.engine.session import LiveSession
 from holdfast.errors import NeighbourLost, SessionBusy, SessionElsewhere, SessionNotFound
-from holdfast.format import event_in, fork_marks, lines_of
+from holdfast.format import event_in, fork_note, lines_of
 from holdfast.model import (
     FINAL_STATUSES,
     UNBOUND,
@@ -291,11 +291,11 @@ class Engine:
             background, state.background = state.background, ()
             lines = [*lines_of(entries), *lines_of(ended)]
             running = len(opened.history) if opened is not None and up_to is not None else 0
-            made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines)
+            made = await self.store.fork(source.journal.claim, info, state, up_to=at, lines=lines, earlier=fork_note())
         if up_to is not None and background:
             made = await self._end_background(made, background)
-        if not made.is_earlier:
-            made = await self._append(made, fork_marks(len(entries), running))
+        if not made.is_earlier and len(entries) < running:
+            made = await self._append(made, fork_note())
         if made.cut_turn and not state.cut_turn:
             state.cut_turn = True
             await self.store.save(made.claim, Changes(state=state))

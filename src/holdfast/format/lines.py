@@ -138,9 +138,9 @@ def searchable(lines: Iterable[bytes]) -> str:
     return next((searchable_text(entry) for entry in fold(lines)), "")
 
 
-def fork_marks(end: int, source: int) -> list[Line]:
-    """Return what stands at the end of a fork that ends before its source does, which has so many lines (B15)."""
-    return [Line(stored(forked_earlier()), "")] if end < source else []
+def fork_note() -> list[Line]:
+    """Return the lines that end a fork whose source goes on: the files are newer than the conversation (B15)."""
+    return [Line(stored(forked_earlier()), "")]
 
 
 def is_plain(update: Update) -> bool:

@@ -517,8 +517,13 @@ class Dialect(ABC):
             self._follow(client)
 
     def _announce(self, session: OpenSession, client: AttachedClient) -> None:
-        if self._clients.get(session.id) is client and session.commands_update()["availableCommands"]:
+        """Show what the answer did not hold: the commands, and the title of a fork."""
+        if self._clients.get(session.id) is not client:
+            return
+        if session.commands_update()["availableCommands"]:
             client.show_as_past([session.commands_update()])
+        if session.title is not None:
+            client.show_as_past([{"sessionUpdate": "session_info_update", "title": session.title}])
 
     def _follow(self, client: AttachedClient) -> None:
         if client.attachment is not None:

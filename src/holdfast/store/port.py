@@ -305,13 +305,20 @@ class Store(Protocol):
         ...
 
     async def fork(
-        self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
+        self,
+        claim: Claim,
+        info: SessionInfo,
+        state: SessionState,
+        *,
+        up_to: str | None,
+        lines: Sequence[Line],
+        earlier: Sequence[Line] = (),
     ) -> Forked:
         """Add a session that begins with another's history, up to and with the entry of that key or all of it.
 
-        Then come `lines`, which the other session does not have yet. Private entries come along where the whole of
-        their turn does and `info` names the same agent. Where the other goes on from there,
-        a `FORKED_EARLIER` ends it. Where `up_to` names no message or tool call: `InvalidParams`.
+        Then come `lines`, which the other session does not have yet, and, if the other session goes on from there,
+        those of `earlier`. Private entries come along where the whole of their turn does and `info` names the same
+        agent. Where `up_to` names no message or tool call: `InvalidParams`.
         """
         ...
 

@@ -39,6 +39,7 @@ import msgspec
 
 from holdfast.engine import claim_session
 from holdfast.errors import HoldfastError, RequestError, SessionNotFound
+from holdfast.format import fork_note
 from holdfast.model import ElicitationAnswer, Scope, checked_cwd, forked, new_session_id
 from holdfast.sharing.pages import PREFIX as SHARED
 from holdfast.store import Claim
@@ -298,7 +299,7 @@ class Actions:
         fork, state = forked(source, record.state, fork_id=new_session_id(), now=time.time_ns() // 1_000)
         if up_to is not None:
             state.background = ()
-        made = await library.fork(Claim(info.id, record.epoch), fork, state, up_to=up_to, lines=[])
+        made = await library.fork(Claim(info.id, record.epoch), fork, state, up_to=up_to, lines=[], earlier=fork_note())
         await library.release(made.claim)
         return fork.id
 

@@ -69,6 +69,7 @@ async def _forked(
 ) -> Forked:
     import msgspec  # noqa: PLC0415
 
+    from holdfast.format import fork_note  # noqa: PLC0415
     from holdfast.model import forked, new_session_id  # noqa: PLC0415
     from holdfast.store import Claim  # noqa: PLC0415
 
@@ -81,7 +82,9 @@ async def _forked(
         info = msgspec.structs.replace(info, title=title)
         state.title_by = "user"
     # Of the source nothing is written, so that the claim of whoever holds it now is as good as one of our own.
-    made = await store.fork(Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[])
+    made = await store.fork(
+        Claim(record.info.id, record.epoch), info, state, up_to=up_to, lines=[], earlier=fork_note()
+    )
     await store.release(made.claim)
     return made
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from holdfast.errors import SessionNotFound
-from holdfast.format import fork_marks, with_texts
+from holdfast.format import with_texts
 from holdfast.format.segments import Cut
 from holdfast.store.history_blocks import Segment, damaged
 from holdfast.store.port import PrivateEntry
@@ -75,7 +75,9 @@ class AddedFork(NamedTuple):
     is_earlier: bool
 
 
-async def add_fork(database: Database, source: Any, new: NewSession, up_to: str | None) -> AddedFork:
+async def add_fork(
+    database: Database, source: Any, new: NewSession, up_to: str | None, earlier: Sequence[Line] = ()
+) -> AddedFork:
     """Fork a session whose writer may be another process, and goes on: nothing of it is changed.
 
     What is before the tail of its history is never changed by anybody, and is shared; the rest is stored anew.
@@ -90,11 +92,12 @@ async def add_fork(database: Database, source: Any, new: NewSession, up_to: str 
         private = [PrivateEntry(*entry) for entry in await database.fetch("read_private", source["n"])]
     kept = [entry for entry in private if entry.position <= cut.end]
     new = new._replace(info=msgspec.structs.replace(new.info, messages=messages))
-    marks = fork_marks(cut.end, source["lines"])
-    if not await _add(database, new, [*with_texts(lines), *marks], kept, (source["n"], shared)):
+    is_earlier = cut.end < source["lines"]
+    note = earlier if is_earlier else ()
+    if not await _add(database, new, [*with_texts(lines), *note], kept, (source["n"], shared)):
         raise SessionNotFound(source["id"])
     cuts_private = any(entry.start < cut.end < entry.position for entry in private)
-    return AddedFork(cut.end + len(marks), cuts_private, bool(marks))
+    return AddedFork(cut.end + len(note), cuts_private, is_earlier)
 
 
 async def _lines_from(database: Database, source: Any, position: int) -> list[bytes]:

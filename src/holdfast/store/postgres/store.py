@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, UnsetType
 
 from holdfast.errors import SessionBusy, StoreError
-from holdfast.format import Line, fork_marks, stored, with_texts
+from holdfast.format import Line, stored, with_texts
 from holdfast.format.segments import Cut, checksum
 from holdfast.model import UNBOUND, Page, Scope, SessionState
 from holdfast.model.kinds import HAND_OVER
@@ -291,18 +291,25 @@ class PostgresStore:
         await self._turns.forget_events()
 
     async def fork(
-        self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
+        self,
+        claim: Claim,
+        info: SessionInfo,
+        state: SessionState,
+        *,
+        up_to: str | None,
+        lines: Sequence[Line],
+        earlier: Sequence[Line] = (),
     ) -> Forked:
         columns = info_columns(info, state, 0)
         if not lines and not self._claims.is_held(claim):
-            return await self._fork_of_others(claim, info, state, up_to)
+            return await self._fork_of_others(claim, info, state, up_to, earlier)
         source = await self._claims.check(claim)
         scope = await self._scopes.number(info.principal, info.agent)
         cut, messages = Cut(source.end.lines, []), info.messages
         if up_to is not None:
             cut, messages = await histories.find_cut(self._database, claim.session, source.n, up_to, lines)
-        marks = fork_marks(cut.end, source.end.lines)
-        added = [*with_texts(cut.lines), *lines, *marks]
+        is_earlier = cut.end < source.end.lines
+        added = [*with_texts(cut.lines), *lines, *(earlier if is_earlier else ())]
         segments = NewSegments(HistoryEnd(cut.position, cut.position, 0), added, info.principal)
         columns = (columns[0], scope, *columns[2:9], messages, *columns[10:])
         is_same_agent = (source.principal, source.agent) == (info.principal, info.agent)
@@ -315,15 +322,17 @@ class PostgresStore:
             raise await self._claims.moved(claim)
         source.end = HistoryEnd(source.end.lines, source.end.lines, 0)
         forked = self._new_claim(source.node, info, row["n"], segments.end)
-        return Forked(forked, segments.end.lines, bool(lines) or row["cuts_private"], bool(marks))
+        return Forked(forked, segments.end.lines, bool(lines) or row["cuts_private"], is_earlier)
 
-    async def _fork_of_others(self, claim: Claim, info: SessionInfo, state: SessionState, up_to: str | None) -> Forked:
+    async def _fork_of_others(
+        self, claim: Claim, info: SessionInfo, state: SessionState, up_to: str | None, earlier: Sequence[Line]
+    ) -> Forked:
         """Fork a session under the claim that somebody else has, or nobody."""
         row = await self._claims.find(claim.session)
         if row["epoch"] != claim.epoch:
             raise await self._claims.moved(claim)
         new = NewSession(info, state, await self._scopes.number(info.principal, info.agent))
-        added = await add_fork(self._database, row, new, up_to)
+        added = await add_fork(self._database, row, new, up_to, earlier)
         return Forked((await self.claim(info.id)).claim, added.lines, added.cuts_private, added.is_earlier)
 
     async def _forked(self, session: str, arguments: tuple[Any, ...]) -> Any:

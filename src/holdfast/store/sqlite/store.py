@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.errors import SessionBusy, StoreError
-from holdfast.format import fork_marks
 from holdfast.format.log_records import Beginning
 from holdfast.model import encode_state
 from holdfast.store.history_blocks import parts
@@ -214,7 +213,14 @@ class SqliteStore:
         return await self._reader.run(lambda db: scopes.find_aliases(db, scope, names))
 
     async def fork(
-        self, claim: Claim, info: SessionInfo, state: SessionState, *, up_to: str | None, lines: Sequence[Line]
+        self,
+        claim: Claim,
+        info: SessionInfo,
+        state: SessionState,
+        *,
+        up_to: str | None,
+        lines: Sequence[Line],
+        earlier: Sequence[Line] = (),
     ) -> Forked:
         encoded = encode_state(state)
 
@@ -224,15 +230,15 @@ class SqliteStore:
             n, forked = sessions.add_session(db, info, encoded, self._processes.me)
             source_end = HistoryEnd(source.lines, source.tail, source.tail_bytes)
             end, shared = histories.copy_history(db, claim.session, source_end, source.n, n, up_to)
-            marks = fork_marks(shared, source.lines)
-            end = histories.extend_history(db, n, end, [*lines, *marks])
+            is_earlier = shared < source.lines
+            end = histories.extend_history(db, n, end, [*lines, *(earlier if is_earlier else ())])
             sessions.set_end(db, n, end)
             if up_to is not None:
                 db.run("set_messages", n=n, messages=histories.count_messages(db, n))
             if source.scope == scopes.scope_number(db, info.principal, info.agent):
                 sessions.copy_private(db, source.n, n, shared)
             cuts_turn = bool(lines) or sessions.cuts_private(db, source.n, shared)
-            return Forked(forked, end.lines, cuts_turn, bool(marks))
+            return Forked(forked, end.lines, cuts_turn, is_earlier)
 
         return await self._writer.write(claim.session, work)
 
