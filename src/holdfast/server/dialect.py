@@ -512,18 +512,15 @@ class Dialect(ABC):
                 client.dropped(e.message)
                 return
             self._announce(session, client)
+            if session.title is not None:  # a fork has one of its own from the beginning
+                client.show_as_past([{"sessionUpdate": "session_info_update", "title": session.title}])
             async for blocks in attachment.past(store, known_lines):
                 await client.replay(blocks)
             self._follow(client)
 
     def _announce(self, session: OpenSession, client: AttachedClient) -> None:
-        """Show what the answer did not hold: the commands, and the title of a fork."""
-        if self._clients.get(session.id) is not client:
-            return
-        if session.commands_update()["availableCommands"]:
+        if self._clients.get(session.id) is client and session.commands_update()["availableCommands"]:
             client.show_as_past([session.commands_update()])
-        if session.title is not None:
-            client.show_as_past([{"sessionUpdate": "session_info_update", "title": session.title}])
 
     def _follow(self, client: AttachedClient) -> None:
         if client.attachment is not None:
