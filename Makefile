@@ -4,9 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SDK1 := .venv-sdk1
-SDK1_PINS := tests/interop/sdk1.txt
+SDK1_PINS := app/tests/interop/sdk1.txt
 HERMES := .venv-hermes
-HERMES_PINS := tests/interop/hermes.txt
+HERMES_PINS := app/tests/interop/hermes.txt
 FRAMEWORKS := .venv-bench
 FRAMEWORKS_PINS := bench/frameworks.txt
 UV := $(shell command -v uv 2>/dev/null)
@@ -66,7 +66,7 @@ check-docs: $(VENV)/.ready
 # Branches of the pure packages that their own unit tests go through. (What processes and clients do is tested from outside.)
 coverage: $(VENV)/.ready
 	rm -rf build/coverage
-	$(BIN)/coverage run --source=$(subst $(space),$(comma),$(PURE:%=holdfast.%)) -m pytest -q -p no:xdist $(PURE:%=tests/unit/%)
+	$(BIN)/coverage run --source=$(subst $(space),$(comma),$(PURE:%=holdfast.%)) -m pytest -q -p no:xdist $(PURE:%=core/tests/unit/%)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=77.5
 
@@ -80,28 +80,28 @@ docs: $(VENV)/.ready
 
 # While one works: style, import rules, and the tests that start no processes.
 quick: check-lint check-imports
-	$(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/laws tests/contract
+	$(BIN)/pytest -q -n 2 --dist worksteal core/tests/unit core/tests/laws core/tests/contract
 
 bench: $(VENV)/.ready node_modules/.ready
 	-@$(MAKE) --no-print-directory $(FRAMEWORKS)/.ready || echo "the row 'items' will lack the other frameworks"
 	$(BIN)/python -m bench
 
-# What takes too long for every day, one after the other; tests/torture/__init__.py says what and how much.
+# What takes too long for every day, one after the other; core/tests/torture/__init__.py says what and how much.
 torture: $(addprefix torture-,$(TORTURES))
 
 torture-fuzz: $(VENV)/.ready
-	$(BIN)/python -m tests.torture --inputs $(FUZZ)
+	$(BIN)/python -m core.tests.torture --inputs $(FUZZ)
 
 torture-%: $(VENV)/.ready
-	$(BIN)/python -m tests.torture.$*
+	$(BIN)/python -m core.tests.torture.$*
 
 # Real agents of others, wrapped, against a scripted model: installs them into ~/.cache/holdfast-field ($$HOLDFAST_FIELD) first.
 field: $(VENV)/.ready node_modules/.ready
-	$(BIN)/python -m tests.field $(AGENTS)
+	$(BIN)/python -m app.tests.field $(AGENTS)
 
 # The same agents, each alone and wrapped, by `holdfast check`: writes docs/field.md. Takes hours.
 field-check: $(VENV)/.ready node_modules/.ready
-	$(BIN)/python -m tests.field.check $(AGENTS)
+	$(BIN)/python -m app.tests.field.check $(AGENTS)
 
 fmt: $(VENV)/.ready
 	$(BIN)/ruff format .

@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-TESTS = ("tests/unit", "tests/laws", "tests/contract")
+TESTS = ("core/tests/unit", "core/tests/laws", "core/tests/contract")
 
 
 def lowest() -> list[str]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from meter import Meter
 
-from holdfast.cli.sessions.follow import Watcher
+from holdfast.cluster import PeerNeighbours
 from holdfast.engine.relay.follower import FollowedSession
 from holdfast.model import LOCAL, Scope
-from holdfast.neighbours import PeerNeighbours
 from holdfast.store import open_store
+from holdfast_app.cli.sessions.follow import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence

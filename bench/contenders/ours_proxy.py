@@ -2,7 +2,7 @@
 
 import sys
 
-from holdfast.cli.main import main
+from holdfast_app.cli.main import main
 
 store, *agent = sys.argv[1:]
 sys.exit(main(["wrap", "--store", store, "--", *agent]))

@@ -79,7 +79,7 @@ if __name__ == "__main__":
     descriptors = int(sys.argv[1]), int(sys.argv[2])
     threading.Thread(target=recorder.obey, args=descriptors, daemon=True).start()
     recorder.watch_threads()
-    from holdfast.cli.main import main
+    from holdfast_app.cli.main import main
 
     sys.argv[1:] = sys.argv[3:]
     sys.exit(main())

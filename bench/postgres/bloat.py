@@ -6,9 +6,8 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tests.support.stores import NOTHING, message, new, prompt
-
 from bench.postgres.server import Row
+from core.tests.support.stores import NOTHING, message, new, prompt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

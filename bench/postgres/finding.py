@@ -7,9 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.support.stores import talked
-
 from bench.postgres.server import Row, timed
+from core.tests.support.stores import talked
 from holdfast.model import LOCAL, Scope
 from holdfast.store.postgres.search_words import indexed_words
 

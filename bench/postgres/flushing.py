@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
-from tests.support.stores import NOTHING, new, prompt
 
 from bench.postgres.server import Row, timed
+from core.tests.support.stores import NOTHING, new, prompt
 from holdfast.store.postgres.connections import CONNECTIONS
 from holdfast.store.postgres.database import queries
 

@@ -6,9 +6,8 @@ import statistics
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tests.support.stores import NOTHING, message, new
-
 from bench.postgres.server import Row, timed
+from core.tests.support.stores import NOTHING, message, new
 from holdfast.store import open_store
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
-from tests.support import postgres
 
 from bench.machine import cpu_of
+from core.tests.support import postgres
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

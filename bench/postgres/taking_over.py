@@ -6,9 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.support.neighbours import neighbour
-
 from bench.postgres.server import Row, Server
+from core.tests.support.neighbours import neighbour
 from holdfast.errors import SessionBusy
 from holdfast.store.postgres.database import queries
 from holdfast.store.postgres.nodes import LEASE

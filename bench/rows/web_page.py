@@ -17,18 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.browser import Browser
-from tests.support.stored_sessions import add_session
-from tests.support.web_process import WebProcess, is_ready, new_session, say
-
+from app.tests.support.browser import Browser
+from app.tests.support.web_process import WebProcess, is_ready, new_session, say
 from bench.model import TIMES, Benchmark, Bound, Figure
+from core.tests.support.stored_sessions import add_session
 from holdfast.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
 
-    from tests.support.browser import Page
-
+    from app.tests.support.browser import Page
     from bench.model import Sample
     from bench.processes import Contender
 

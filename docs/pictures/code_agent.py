@@ -18,8 +18,7 @@ from drawing import draw
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.terminal import chat  # noqa: E402
-
+from app.tests.support.terminal import chat  # noqa: E402
 from holdfast.testing.model_server import ModelServer, Say, calls  # noqa: E402
 
 MEAN = "def mean(values):\n    return sum(values) / (len(values) - 1)\n"

@@ -20,10 +20,11 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT), str(HERE)]
 
 from drawing import draw  # noqa: E402
-from tests.support.browser import Browser  # noqa: E402
-from tests.support.peers import ACPX, node_for_acpx  # noqa: E402
-from tests.support.remote_process import ServeProcess  # noqa: E402
-from tests.support.terminal import Window, window  # noqa: E402
+
+from app.tests.support.browser import Browser  # noqa: E402
+from app.tests.support.peers import ACPX, node_for_acpx  # noqa: E402
+from app.tests.support.remote_process import ServeProcess  # noqa: E402
+from app.tests.support.terminal import Window, window  # noqa: E402
 
 COLUMNS = 76
 PHONE = {"width": 390, "height": 800}

@@ -18,7 +18,7 @@ from drawing import draw
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.terminal import window  # noqa: E402
+from app.tests.support.terminal import window  # noqa: E402
 
 MEAN = "def mean(values):\n    return sum(values) / (len(values) - 1)\n"
 TEST = "from stats import mean\n\nassert mean([1, 2, 3]) == 2\nprint('all is well')\n"

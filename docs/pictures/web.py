@@ -17,16 +17,15 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.browser import Browser, Page  # noqa: E402
-from tests.support.stored_sessions import add_session  # noqa: E402
-from tests.support.web_process import WebProcess, new_session, say  # noqa: E402
-
+from app.tests.support.browser import Browser, Page  # noqa: E402
+from app.tests.support.web_process import WebProcess, new_session, say  # noqa: E402
+from core.tests.support.stored_sessions import add_session  # noqa: E402
 from holdfast.model import SessionState  # noqa: E402
 from holdfast.store import open_store  # noqa: E402
 
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 780}
-ASSETS = ROOT / "src" / "holdfast" / "web" / "assets"
+ASSETS = ROOT / "app" / "src" / "holdfast_app" / "web" / "assets"
 
 PROJECT = Path(tempfile.gettempdir()) / "shop"
 """Where the agent works; its path is in the pictures."""

@@ -1,0 +1,1 @@
+"""The products of Holdfast: what people run. The library is `holdfast`."""
