@@ -14,13 +14,14 @@ NPM := $(shell command -v npm 2>/dev/null)
 FUZZ ?= 10000000
 TORTURES := fuzz mcp_cycles kill9 wrapped_kills every_write power_loss eight_processes relay three_nodes any_node postgres_operations rename_race served_load
 
-PURE := model format jsonrpc surface view export editor_setup
+PURE := core/model core/format core/jsonrpc core/surface core/view core/document core/redaction app/export app/editor_setup
+TORTURES_OF_PRODUCTS := any_node served_load wrapped_kills
 comma := ,
 space := $(subst ,, )
 # What is checked beside the tests; the longest begins first.
 CHECKS := check-types check-types-darwin check-types-windows check-public-types coverage check-tests check-docs check-lint check-imports
 
-.PHONY: demo docs matrix test quick $(CHECKS) bench torture field field-check fmt lock clean tmux chromium
+.PHONY: demo docs matrix test quick quick-core quick-app $(CHECKS) bench torture field field-check fmt lock clean tmux chromium
 
 demo: $(VENV)/.ready
 	@$(BIN)/holdfast demo
@@ -39,13 +40,13 @@ check-types: $(VENV)/.ready
 	$(BIN)/basedpyright
 
 check-types-darwin: $(VENV)/.ready
-	$(BIN)/basedpyright --pythonplatform Darwin src
+	$(BIN)/basedpyright --pythonplatform Darwin core/src app/src
 
 check-types-windows: $(VENV)/.ready
-	$(BIN)/basedpyright --pythonplatform Windows src
+	$(BIN)/basedpyright --pythonplatform Windows core/src app/src
 
 check-public-types: $(VENV)/.ready
-	PYTHONPATH=src:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+	PYTHONPATH=core/src:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
 		$(BIN)/basedpyright --verifytypes holdfast --ignoreexternal | grep -E "error|Type completeness score" | tail -30 \
 		| { said=$$(cat); echo "$$said"; echo "$$said" | grep -q "score: 100%"; }
 
@@ -66,7 +67,8 @@ check-docs: $(VENV)/.ready
 # Branches of the pure packages that their own unit tests go through. (What processes and clients do is tested from outside.)
 coverage: $(VENV)/.ready
 	rm -rf build/coverage
-	$(BIN)/coverage run --source=$(subst $(space),$(comma),$(PURE:%=holdfast.%)) -m pytest -q -p no:xdist $(PURE:%=core/tests/unit/%)
+	$(BIN)/coverage run --source=$(subst $(space),$(comma),$(subst app/,holdfast_app.,$(subst core/,holdfast.,$(PURE)))) \
+		-m pytest -q -p no:xdist $(wildcard $(subst app/,app/tests/unit/,$(subst core/,core/tests/unit/,$(PURE))))
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=77.5
 
@@ -79,8 +81,19 @@ docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 # While one works: style, import rules, and the tests that start no processes.
-quick: check-lint check-imports
-	$(BIN)/pytest -q -n 2 --dist worksteal core/tests/unit core/tests/laws core/tests/contract
+quick: quick-core quick-app
+
+# The library: no browser, no Node, no PostgreSQL.
+quick-core: $(VENV)/.ready
+	$(BIN)/ruff format --check core
+	$(BIN)/ruff check core
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q -n 2 --dist worksteal -k "not postgres" core/tests/unit core/tests/laws core/tests/contract
+
+quick-app: $(VENV)/.ready
+	$(BIN)/ruff format --check app
+	$(BIN)/ruff check app
+	$(BIN)/pytest -q -n 2 --dist worksteal -k "not postgres" app/tests/unit app/tests/laws
 
 bench: $(VENV)/.ready node_modules/.ready
 	-@$(MAKE) --no-print-directory $(FRAMEWORKS)/.ready || echo "the row 'items' will lack the other frameworks"
@@ -93,7 +106,7 @@ torture-fuzz: $(VENV)/.ready
 	$(BIN)/python -m core.tests.torture --inputs $(FUZZ)
 
 torture-%: $(VENV)/.ready
-	$(BIN)/python -m core.tests.torture.$*
+	$(BIN)/python -m $(if $(filter $*,$(TORTURES_OF_PRODUCTS)),app,core).tests.torture.$*
 
 # Real agents of others, wrapped, against a scripted model: installs them into ~/.cache/holdfast-field ($$HOLDFAST_FIELD) first.
 field: $(VENV)/.ready node_modules/.ready
@@ -108,14 +121,14 @@ fmt: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 
 # The environment: uv where it is installed, venv and pip otherwise; the same versions either way.
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml core/pyproject.toml app/pyproject.toml constraints.txt
 ifdef UV
 	$(UV) venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
-	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt --editable . --group dev --group peers
+	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt --editable ./core --editable ./app --group dev --group peers
 else
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable . --group dev --group peers
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable ./core --editable ./app --group dev --group peers
 endif
 	@touch $@
 
@@ -175,7 +188,8 @@ chromium:
 
 # Choose newer versions of everything, then run the tests before committing the result.
 lock:
-	$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url pyproject.toml --group dev --group peers -o constraints.txt
+	$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url --no-emit-package holdfast-core --no-emit-package holdfast \
+		core/pyproject.toml app/pyproject.toml --all-extras --group dev --group peers -o constraints.txt
 	printf "agent-client-protocol>=1.0.0rc3\nhttpx2[http2]\nwebsockets\n" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(SDK1_PINS)
 	printf "openai-agents\ngoogle-adk\nlanggraph\nlanggraph-checkpoint-sqlite\naiosqlite\n" | $(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate --no-emit-index-url - -o $(FRAMEWORKS_PINS)
 

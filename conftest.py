@@ -6,20 +6,19 @@ wrong unseen: an exception in a callback or in a task nobody waited for fails th
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import inspect
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from core.tests.support import order, postgres
+from core.tests.support.coroutines import run_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
 # A busy machine is no reason to fail.
 settings.register_profile("holdfast", deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
@@ -29,10 +28,6 @@ for _signal in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
     # Where tests run in the background these may be ignored, and would be by every program that a test starts.
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, signal.default_int_handler if _signal == signal.SIGINT else signal.SIG_DFL)
-
-
-TICKS = 10
-"""A task that was cancelled or told to end has this many loop ticks to be gone."""
 
 
 def pytest_configure() -> None:
@@ -54,23 +49,3 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
     run_alone(test(**arguments))
     return True
-
-
-def run_alone(test: Coroutine[Any, Any, object]) -> None:
-    """Run a coroutine in a loop of its own; fail if it leaves tasks or unseen exceptions behind."""
-    unseen: list[str] = []
-
-    def note(_loop: asyncio.AbstractEventLoop, happened: dict[str, Any]) -> None:
-        unseen.append(f"{happened.get('message')}: {happened.get('exception')!r}")
-
-    async def observed() -> None:
-        asyncio.get_running_loop().set_exception_handler(note)
-        await test
-        for _ in range(TICKS):
-            await asyncio.sleep(0)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left, f"tasks left behind: {sorted(task.get_name() for task in left)}"
-
-    asyncio.run(observed())
-    gc.collect(1)  # a task whose exception nobody saw says so when it is collected
-    assert not unseen, f"went wrong unseen: {unseen}"

@@ -63,17 +63,22 @@ def baseline() -> Path | None:
 def sources_of(tree: str) -> Path:
     """Return where `holdfast` is imported from in a tree; raise `NoSource` where there is none."""
     if Path(tree).is_dir():
-        return Path(tree).resolve() / "src"
+        return _library_in(Path(tree).resolve())
     commit = _git("rev-parse", "--verify", "--quiet", f"{tree}^{{commit}}").decode().strip()
     place = BUILT / "sources" / commit
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent) as directory:
             unfinished = Path(directory) / commit
-            with tarfile.open(fileobj=io.BytesIO(_git("archive", commit, "src"))) as archive:
+            with tarfile.open(fileobj=io.BytesIO(_git("archive", commit))) as archive:
                 archive.extractall(unfinished, filter="data")
             unfinished.rename(place)
-    return place / "src"
+    return _library_in(place)
+
+
+def _library_in(tree: Path) -> Path:
+    """Return where the library lies in a tree; it lay in `src` before the library and the products were divided."""
+    return tree / "core" / "src" if (tree / "core").is_dir() else tree / "src"
 
 
 def _git(*arguments: str) -> bytes:

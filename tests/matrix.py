@@ -25,9 +25,14 @@ TESTS = ("core/tests/unit", "core/tests/laws", "core/tests/contract")
 
 
 def lowest() -> list[str]:
-    """Return the dependencies of the package, each in the lowest version that `pyproject.toml` allows."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [re.sub(r">=", "==", requirement) for requirement in project["dependencies"]]
+    """Return the dependencies of both packages, each in the lowest version that its `pyproject.toml` allows."""
+    library, products = (
+        tomllib.loads((ROOT / storey / "pyproject.toml").read_text())["project"] for storey in ("core", "app")
+    )
+    wanted: list[str] = [*library["dependencies"], *products["dependencies"]]
+    for extra in ("fast", "http", "mcp", "serve"):
+        wanted += library["optional-dependencies"][extra]
+    return [re.sub(r">=([^,; ]+)(,[^; ]+)?", r"==\1", each) for each in wanted if "holdfast-core" not in each]
 
 
 def find(version: str) -> str | None:
@@ -49,7 +54,11 @@ def run(python: str, version: str, paths: list[str], *, low: bool) -> bool:
     subprocess.run([python, "-m", "venv", str(place)], check=True)
     pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
-    subprocess.run([*pip, "--editable", ".", "--group", "dev", "--group", "peers"], check=True, cwd=ROOT)
+    subprocess.run(
+        [*pip, "--editable", "./core", "--editable", "./app", "--group", "dev", "--group", "peers"],
+        check=True,
+        cwd=ROOT,
+    )
     if low:
         subprocess.run([*pip, *lowest()], check=True)
     done = subprocess.run([str(place / "bin" / "pytest"), "-q", "-n", "2", "-p", "no:cacheprovider", *paths], cwd=ROOT)

@@ -22,7 +22,7 @@ CHAPTERS = {"A": 12, "B": 19, "C": 13, "D": 6, "E": 6, "F": 6, "G": 10, "H": 11,
 
 
 def files() -> Iterator[Path]:
-    for folder in ("src", "tests", "docs", "examples", "bench"):
+    for folder in ("core", "app", "tests", "docs", "examples", "bench"):
         for suffix in ("*.py", "*.md"):
             yield from (ROOT / folder).rglob(suffix)
     yield from ROOT.glob("*.md")

@@ -23,6 +23,7 @@ from holdfast.model import checked_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 DIRECTIVE = re.compile(r"^::: (\S+)\n((?:    .*\n)*)", re.MULTILINE)
 MEMBERS = re.compile(r"members: \[([^\]]*)\]")
@@ -39,18 +40,26 @@ PACKAGES = (
 MADE_BY_USERS = ("agent.agent.Agent", "model.history.History", "testing.model_server.server.ModelServer")
 
 
+def source(path: str) -> Path | None:
+    """Return the file of a module, of the library or of the products, or None if it is no module."""
+    storey = "app" if path.partition(".")[0] == "holdfast_app" else "core"
+    file = ROOT / storey / "src" / path.replace(".", "/")
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    return file if file.exists() else None
+
+
 @cache
 def module(path: str) -> griffe.Module:
     """Return what the source of a module says, without importing it; no other module is read."""
-    file = ROOT / "src" / path.replace(".", "/")
-    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    file = source(path)
+    assert file is not None, path
     return griffe.visit(path, file, file.read_text(), docstring_parser=griffe.Parser.google)
 
 
 def find(path: str) -> griffe.Object:
     """Return an object by its path; what a package imports from a module of its own is looked for there."""
     home, _, name = path.rpartition(".")
-    if (ROOT / "src" / path.replace(".", "/")).is_dir() or (ROOT / "src" / f"{path.replace('.', '/')}.py").exists():
+    if source(path) is not None:
         return module(path)
     found = module(home).members[name]
     return find(found.target_path) if isinstance(found, griffe.Alias) else found

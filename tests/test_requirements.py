@@ -14,7 +14,8 @@ import pytest
 
 from core.tests.support.requirements import defined
 
-TESTS = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent
+TESTS = (ROOT / "core" / "tests", ROOT / "app" / "tests", ROOT / "tests")
 
 RULES = [rule for rule in defined() if rule[0] in "ABCDEFGH"]
 """The rules of what is built; those of later chapters get their tests with what they are about."""
@@ -24,14 +25,14 @@ RULES = [rule for rule in defined() if rule[0] in "ABCDEFGH"]
 def proofs() -> dict[str, list[str]]:
     """Find the tests that name each rule."""
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for path in sorted(TESTS.rglob("test_*.py")):
+    for path in sorted(path for tests in TESTS for path in tests.rglob("test_*.py")):
         tree = ast.parse(path.read_bytes())
         whole = [it for node in tree.body if isinstance(node, ast.Assign) for it in _marks(node.value)]
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 own = [it for decorator in node.decorator_list for it in _marks(decorator)]
                 for rule in {*whole, *own}:
-                    found[rule].append(f"{path.relative_to(TESTS)}::{node.name}")
+                    found[rule].append(f"{path.relative_to(ROOT)}::{node.name}")
     return dict(found)
 
 

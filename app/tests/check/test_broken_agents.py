@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.tests.support.broken_agents import BREAKS, REMOTE_BREAKS
-from app.tests.support.checked_agent import InProcess
-from core.tests.support.links import PROGRAMS
+from app.tests.support.checked_agent import BROKEN_AGENT, InProcess
 from core.tests.support.schemas import SDK, lacking
 from holdfast_app.check import REQUIREMENTS, CheckSettings, CommandTarget, Outcome, Prompts, run_checks
 from holdfast_app.check.checks import CHECKS, OBSERVATIONS
@@ -109,7 +108,7 @@ async def test_an_agent_with_one_fault_fails_one_requirement(broken: str, tmp_pa
 
 
 def process(broken: str, folder: Path) -> Target:
-    return CommandTarget((sys.executable, str(PROGRAMS / "broken_agent.py"), broken, str(folder)))
+    return CommandTarget((sys.executable, str(BROKEN_AGENT), broken, str(folder)))
 
 
 async def test_the_good_agent_as_a_process_fails_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.tests.support.checked_agent import InProcess
+from app.tests.support.checked_agent import BROKEN_AGENT, InProcess
 from core.tests.support.leftovers import expect_gone, own_time
 from core.tests.support.links import PROGRAMS
 from holdfast.errors import UsageError
@@ -322,7 +322,7 @@ async def test_an_agent_that_hangs_in_a_method_is_reported(method: str, tmp_path
 def test_reports_of_every_kind_are_written(tmp_path: Path) -> None:
     files = {name: tmp_path / f"report.{name}" for name in ("json", "junit", "html", "markdown")}
     options = [part for name, path in files.items() for part in (f"--{name}", str(path))]
-    agent = [sys.executable, str(PROGRAMS / "broken_agent.py"), "unknown-notification", str(tmp_path)]
+    agent = [sys.executable, str(BROKEN_AGENT), "unknown-notification", str(tmp_path)]
     ended = check(*options, "--profile", "spec-v1", "--jobs", "4", "--prompt-talk", "Hi", "--", *agent)
     assert ended.returncode == 1
     assert "unknown-notification" in ended.stdout

@@ -15,11 +15,11 @@ import pytest
 from app.tests.support.checked_agent import InProcess
 from core.tests.support.links import PROGRAMS
 from core.tests.support.schemas import ROOT, SDK, lacking
-from holdfast.run.load_agent import load_agent
 from holdfast.testing.model_server import ModelServer, obey
 from holdfast_app.check import CheckSettings, CommandTarget, Outcome, Prompts, run_checks
 from holdfast_app.check.checks.open_turns import TOO_QUICK
 from holdfast_app.check.schemas import find_schemas
+from holdfast_app.cli.load_agent import load_agent
 from holdfast_app.code import CodeSettings, coding_agent
 from holdfast_app.wrap import Launch, ProxyPort
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.requirement("H11"), pytest.mark.requirement("P12"), pytest.mark.timeout(180)]
 
-PROGRAMS = Path(__file__).parents[3] / "core" / "tests" / "programs"
+PROGRAMS = Path(__file__).parents[1] / "programs"
 SERVERS = ("root", "nobody")
 
 

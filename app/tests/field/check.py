@@ -1,7 +1,7 @@
 """`make field-check`: run `holdfast check` on real agents, each alone and wrapped, and write docs/field.md.
 
-What comes out is kept in app/tests/field/verdicts, without frames: a run of some agents, or of some rules, changes their
-lines of the page and leaves the others as they are.
+What comes out is kept in app/tests/field/verdicts, without frames: a run of some agents, or of some rules, changes
+their lines of the page and leaves the others as they are.
 
 python -m app.tests.field.check                      all agents
 python -m app.tests.field.check claude codex         some

@@ -1,7 +1,7 @@
 """The verdicts on real agents, as the tree keeps them: reports of `holdfast check` without frames, one result a line.
 
-`holdfast check --compare app/tests/field/verdicts/*.json` prints their matrix. The whole report of a run, with its frames,
-is in the cache of whoever ran it.
+`holdfast check --compare app/tests/field/verdicts/*.json` prints their matrix. The whole report of a run, with its
+frames, is in the cache of whoever ran it.
 """
 
 from __future__ import annotations

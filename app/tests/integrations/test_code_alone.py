@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.tests.support.acp import serving
-from holdfast.run.load_agent import load_agent
+from holdfast_app.cli.load_agent import load_agent
 from holdfast_app.cli.main import main
 from holdfast_app.code import CodeSettings, coding_agent, read_settings
 
@@ -43,7 +43,7 @@ def test_what_is_set_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatc
 def test_nothing_of_pydantic_ai_is_loaded_before_it_is_used() -> None:
     program = (
         "import sys\n"
-        "from holdfast.run.load_agent import load_agent\n"
+        "from holdfast_app.cli.load_agent import load_agent\n"
         "import holdfast.run.run_agent, holdfast.testing.demo_agent, holdfast.agent.port\n"
         "load_agent('code')\n"
         "print([it for it in sys.modules if it.partition('.')[0] in ('pydantic_ai', 'pydantic', 'openai', 'mcp')])"

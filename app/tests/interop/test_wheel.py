@@ -10,7 +10,7 @@ import subprocess
 import sys
 import zipfile
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
@@ -57,23 +57,34 @@ def served(python: Path, *words: str, home: Path) -> Generator[str]:
             server.kill()
 
 
+class Wheels(NamedTuple):
+    library: Path
+    products: Path
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     dist = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", dist, ROOT, cwd=dist)
-    (built,) = dist.glob("*.whl")
-    return built
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", dist, ROOT / "core", ROOT / "app", cwd=dist)
+    (library,) = dist.glob("holdfast_core-*.whl")
+    (products,) = dist.glob("holdfast-*.whl")
+    return Wheels(library, products)
+
+
+def empty_environment(place: Path) -> tuple[Path, tuple[str | Path, ...]]:
+    """Make an environment with nothing in it; return its Python, and the pip that installs into it."""
+    run(sys.executable, "-m", "venv", "--without-pip", place, cwd=place.parent)
+    python = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    return python, (sys.executable, "-m", "pip", "--python", python)  # a pip of its own would take longer than all else
 
 
 @pytest.mark.timeout(1800)
-def test_the_wheel_alone_runs_the_tutorial_from_its_first_to_its_last_line(wheel: Path, tmp_path: Path) -> None:
+def test_both_wheels_run_the_tutorial_from_its_first_to_its_last_line(wheels: Wheels, tmp_path: Path) -> None:
     place, home, work = tmp_path / "empty", tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    run(sys.executable, "-m", "venv", "--without-pip", place, cwd=tmp_path)
-    python = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python)  # a pip of its own would take longer than all it installs
-    run(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheel, "pytest", cwd=tmp_path)
+    python, pip = empty_environment(place)
+    run(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", *wheels, "pytest", cwd=tmp_path)
     said = run(python, DRIVER, ROOT / "docs" / "tutorial.md", work, cwd=work, home=home)
     assert "4 agents, a test and an editor's settings" in said
     assert str(place) in said
@@ -85,20 +96,71 @@ def test_the_wheel_alone_runs_the_tutorial_from_its_first_to_its_last_line(wheel
             assert page.status == 200 and b"Holdfast" in page.read()
 
 
+LIBRARY_ALONE = """
+import asyncio, sys
+import holdfast
+async def main():
+    command = (sys.executable, "-m", "holdfast", "run", "weather.py", "--store", "s.db")
+    async with holdfast.connect(*command, protocol=1) as agent:
+        session = await agent.new_session(".")
+        print(await session.ask_text("How warm is it?"))
+        try:
+            await agent.new_session(".", mcp_servers=[{"name": "a", "command": "/bin/true", "args": [], "env": []}])
+        except Exception as e:
+            print("refused:", e)
+        try:
+            async with holdfast.connect("http://127.0.0.1:9/acp", over="http"):
+                pass
+        except Exception as e:
+            print("refused:", e)
+asyncio.run(main())
+"""
+
+WEATHER = """
+from holdfast import Agent, Turn
+agent = Agent("weather")
+
+@agent.prompt
+async def answer(turn: Turn) -> None:
+    await turn.say("21 degrees")
+"""
+
+
+@pytest.mark.timeout(1800)
+def test_the_library_alone_is_three_packages_and_20_mb_and_runs_an_agent(wheels: Wheels, tmp_path: Path) -> None:
+    python, pip = empty_environment(tmp_path / "empty")
+    run(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheels.library, cwd=tmp_path)
+    installed = {line.split("==")[0].split(" ")[0] for line in run(*pip, "freeze", "--all", cwd=tmp_path).splitlines()}
+    assert installed - {"pip", "setuptools"} == {"apsw", "holdfast-core", "msgspec"}
+    (site,) = (tmp_path / "empty").glob("lib/python3*/site-packages")
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.suffix != ".pyc") < 20_000_000
+    (tmp_path / "weather.py").write_text(WEATHER)
+    said = run(python, "-c", LIBRARY_ALONE, cwd=tmp_path)
+    assert "21 degrees" in said
+    assert said.count("pip install 'holdfast-core[mcp]'") == 1
+    assert said.count("pip install 'holdfast-core[http]'") == 1
+    alone = subprocess.run(
+        [python, "-m", "holdfast", "chat"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert alone.returncode == 2
+    assert "pip install holdfast" in alone.stderr.splitlines()[-1]
+
+
 @pytest.mark.timeout(600)
-def test_the_wheel_says_what_it_is_and_holds_what_is_needed(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
+@pytest.mark.parametrize("which", ["library", "products"])
+def test_a_wheel_says_what_it_is_and_holds_what_is_needed(wheels: Wheels, which: str) -> None:
+    with zipfile.ZipFile(getattr(wheels, which)) as archive:
         names = archive.namelist()
         (about,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         metadata = email.message_from_bytes(archive.read(about))
     assert any(name.endswith("py.typed") for name in names)
-    assert any(name.endswith("store/sqlite/queries.sql") for name in names)
+    needed = {"library": "store/sqlite/queries.sql", "products": "web/assets/library.js"}[which]
+    assert any(name.endswith(needed) for name in names)
     assert not [name for name in names if name.startswith(("tests", "bench", "docs", "examples"))]
     needs = {str(it) for it in metadata.get_all("Requires-Dist", []) if "extra ==" not in str(it)}
     needs = {re.split(r"[<>=~; ]", it)[0] for it in needs}
-    assert {"httptools", "uvicorn", "websockets"} <= needs, (
-        "`holdfast web` and `holdfast serve` work after a plain install"
-    )
+    wanted = {"library": {"apsw", "msgspec"}, "products": {"holdfast-core[fast,http,mcp,serve]", "click"}}[which]
+    assert wanted <= needs, "`holdfast web` and `holdfast serve` work after a plain install"
     readme = str(metadata.get_payload())
     links = re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```", "", readme, flags=re.DOTALL))
     assert links

@@ -1,4 +1,5 @@
-"""An agent of `app.tests.support.checked_agent` on stdio: ``broken_agent.py FAULT FOLDER``, without FAULT the good one."""
+"""An agent of `app.tests.support.checked_agent` on stdio: ``broken_agent.py FAULT FOLDER``, without FAULT the good
+one."""
 
 from __future__ import annotations
 

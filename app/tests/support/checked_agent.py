@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from holdfast_app.check.target import Link
     from holdfast_app.wrap import ProxyPort
 
+BROKEN_AGENT = Path(__file__).parents[1] / "programs" / "broken_agent.py"
+"""Runs one of the family as a program."""
+
 Message = dict[str, Any]
 
 NO_SESSION = "holdfast-check-no-such-session"

@@ -1,6 +1,7 @@
 """P3: after a crash the history is a gap-free prefix, the broken turn has an end, and nothing is run again.
 
-A crash is simulated by a copy of the store's files as they are in the middle of things; `core/tests/faults` kills processes.
+A crash is simulated by a copy of the store's files as they are in the middle of things; `core/tests/faults` kills
+processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Random operations on sessions, crashes among them, against a model made of lists (`core.tests.support.session_model`).
+"""Random operations on sessions, crashes among them, against a model made of lists
+(`core.tests.support.session_model`).
 
 Whatever happened in whatever order: the history, the list and the values are as the model says, and whoever watched
 holds the same history. A crash is a copy of the files as they are at that moment, opened by another engine.

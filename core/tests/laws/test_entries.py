@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import run_alone
+from core.tests.support.coroutines import run_alone
 from core.tests.support.stores import NOTHING, info
 from core.tests.support.updates import FEW, encoded, histories
 from holdfast.format import Line, fold, lines_of

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from conftest import run_alone
+from core.tests.support.coroutines import run_alone
 from core.tests.support.feed import FeedTransport
 from core.tests.support.judged import compare, judged_routes, read_answer
 from core.tests.support.oracle import METHODS, RESULT, Verdict, answer, judge

@@ -21,7 +21,7 @@ and exits with another status than 0 if anything was wrong. `--help` tells how t
 `make torture-NAME` runs one of them (`torture-fuzz` the first), `make -k torture` the others too when one fails. What
 each of them does in short is among the tests.
 
-The first is the fuzzer. After each group of lines the oracle (`core.tests.support.oracle`) says what was owed; the peer must
-have sent exactly that, and must still answer. A group is made from a number alone, so a failure can be repeated by its
-number.
+The first is the fuzzer. After each group of lines the oracle (`core.tests.support.oracle`) says what was owed; the
+peer must have sent exactly that, and must still answer. A group is made from a number alone, so a failure can be
+repeated by its number.
 """

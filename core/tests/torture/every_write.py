@@ -3,8 +3,8 @@
     python -m core.tests.torture.every_write
 
 The same work (a turn with all that a turn can have, then a title, an archive, a fork, a new session, a deletion) is
-done again and again by `core.tests.programs.streamer`; `strace` kills it at its first write, at its second, at its first
-sync, and so on until there is no call left. After each, a fresh process looks at the store as in `kill9`. Needs
+done again and again by `core.tests.programs.streamer`; `strace` kills it at its first write, at its second, at its
+first sync, and so on until there is no call left. After each, a fresh process looks at the store as in `kill9`. Needs
 `strace` and the right to trace; says so and does nothing where either is missing. Exits with 1 if anything was not as
 it must be.
 """

@@ -2,10 +2,10 @@
 
     python -m core.tests.torture.kill9 --rounds 10000
 
-Each round forks a process that works on a store (`core.tests.programs.streamer`) and kills it with SIGKILL: after a random
-time, or as soon as it has told a random number of bytes. Now and then the one who comes to recover is killed too. Then
-a process that has never seen the store before looks whether everything is as `core.tests.support.witness` says it must be,
-and the next round goes on with the same store. Exits with 1 if anything was not.
+Each round forks a process that works on a store (`core.tests.programs.streamer`) and kills it with SIGKILL: after a
+random time, or as soon as it has told a random number of bytes. Now and then the one who comes to recover is killed
+too. Then a process that has never seen the store before looks whether everything is as `core.tests.support.witness`
+says it must be, and the next round goes on with the same store. Exits with 1 if anything was not.
 """
 
 # ruff: noqa: T201

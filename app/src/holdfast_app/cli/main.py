@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
-    from typing import NoReturn
+    from collections.abc import Sequence
+
+    from holdfast import Agent
 
 RUN = """Speak ACP on stdin and stdout: this is the command to put into an editor's settings.
 
@@ -56,43 +57,45 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Run an agent."""
     gc.disable()  # what is loaded now stays: looking through it again and again is a tenth of the start
-    import argparse  # noqa: PLC0415  (starts sooner than click: docs/decisions/002)
-
+    from holdfast.run.command import run_parser, to_the_end  # noqa: PLC0415
     from holdfast_app.cli.model_options import add_model_arguments  # noqa: PLC0415
 
-    parser = argparse.ArgumentParser("holdfast run", description=RUN, formatter_class=_help_formatter)
-    parser.add_argument("agent", metavar="AGENT", help="a Python file (FILE or FILE:NAME), or `code`, or `demo`")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the name its sessions belong to (default: the name that the file gives it)"
-    )
-    _add_common_arguments(parser)
-    _add_author_arguments(parser)
-    parser.add_argument(
-        "--mcp-config",
-        metavar="FILE",
-        help='MCP servers for every session, besides those the client names: JSON like {"mcpServers": {…}}',
-    )
-    parser.add_argument(
-        "--login", metavar="ID", help="log in here, in the terminal, by the agent's way of this name, and exit"
-    )
+    parser = run_parser("holdfast run", RUN, "a Python file (FILE or FILE:NAME), or `code`, or `demo`")
+    _add_remember(parser)
     add_model_arguments(parser)
     chosen = parser.parse_args(arguments)
 
     from holdfast.run.run_agent import run_agent  # noqa: PLC0415  (`--help` needs none of it)
 
-    return _to_the_end(run_agent, chosen)
+    return to_the_end(lambda: run_agent(chosen, partial(_load, chosen)))
+
+
+def _load(chosen: argparse.Namespace, name: str, called: str | None) -> Agent:
+    """Return the agent, with the models that the command line names for it; remember it if that is wanted."""
+    from holdfast_app.cli.load_agent import load_agent  # noqa: PLC0415
+    from holdfast_app.cli.model_options import use_models  # noqa: PLC0415
+
+    use_models(name, chosen.model, chosen.base_url, chosen.pass_env)
+    agent = load_agent(name, called)
+    if chosen.remember:
+        from holdfast_app.cli.remember import agents_file, entry_of_file  # noqa: PLC0415  (seldom wanted)
+
+        agents_file(chosen.store).put(agent.name, entry_of_file(name))
+    return agent
 
 
 def wrap(arguments: Sequence[str]) -> int:
     """Wrap another agent."""
     gc.disable()
-    import argparse  # noqa: PLC0415
+    import argparse  # noqa: PLC0415  (starts sooner than click: docs/decisions/002)
+
+    from holdfast.run.command import add_common_arguments, help_formatter, to_the_end  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         "holdfast wrap",
         usage="holdfast wrap [OPTION …] -- COMMAND [ARGUMENT …]",
         description=WRAP,
-        formatter_class=_help_formatter,
+        formatter_class=help_formatter,
     )
     parser.add_argument(
         "command",
@@ -114,78 +117,16 @@ def wrap(arguments: Sequence[str]) -> int:
         metavar="FILE",
         help="append all that client and agent say to a file, as JSON lines, without keys",
     )
-    _add_common_arguments(parser)
+    add_common_arguments(parser)
+    _add_remember(parser)
     chosen = parser.parse_args(arguments)
 
     from holdfast_app.cli.wrap import wrap_agent  # noqa: PLC0415  (`--help` needs none of it)
 
-    return _to_the_end(wrap_agent, chosen)
+    return to_the_end(lambda: wrap_agent(chosen))
 
 
-@cache
-def _terminal_width() -> int:
-    try:
-        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size().columns or 80
-    except (OSError, ValueError):
-        return 80
-
-
-def _help_formatter(prog: str) -> argparse.HelpFormatter:
-    """Return what writes the help, as wide as the terminal.
-
-    Without a width argparse makes one for every argument that is added and asks `shutil` each time: 3 ms.
-    """
-    from argparse import RawDescriptionHelpFormatter  # noqa: PLC0415
-
-    return RawDescriptionHelpFormatter(prog, width=_terminal_width() - 2)
-
-
-def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--store", metavar="ADDRESS", help="where sessions are kept (default: $HOLDFAST_STORE, or your data directory)"
-    )
-    parser.add_argument(
-        "--protocol", choices=("1", "2", "auto"), default="auto", help="protocol versions to speak (default: auto)"
-    )
+def _add_remember(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remember", action="store_true", help="let `holdfast web` start this agent too, from now on (agents.toml)"
-    )
-    _add_log_arguments(parser)
-
-
-def _to_the_end(serve: Callable[[argparse.Namespace], NoReturn], chosen: argparse.Namespace) -> int:
-    """Serve until the process ends; return the status to exit with where it could not begin."""
-    from holdfast.errors import HoldfastError  # noqa: PLC0415
-
-    try:
-        serve(chosen)
-    except HoldfastError as e:
-        from holdfast.view.safe_text import safe_text  # noqa: PLC0415
-
-        sys.stderr.write(f"holdfast: {safe_text(str(e))}\n")
-        return 1
-
-
-def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--log-level",
-        default="warning",
-        choices=("debug", "info", "warning", "error"),
-        help="what to log (default: warning); with debug and info, a handler that blocks the event loop too",
-    )
-    parser.add_argument("--log-file", metavar="FILE", help="log to a file instead of stderr")
-    parser.add_argument(
-        "--log-format", default="text", choices=("text", "json"), help="json: one object a line (default: text)"
-    )
-
-
-def _add_author_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what an author looks into an agent with."""
-    parser.add_argument("--wire", action="store_true", help="write every message, both ways, to stderr")
-    parser.add_argument("--wire-file", metavar="FILE", help="append every message, both ways, to a file")
-    parser.add_argument(
-        "--watch-loop",
-        metavar="SECONDS",
-        type=float,
-        help="log where a handler blocks the event loop for so long (with --log-level debug and info: 1)",
     )

@@ -249,7 +249,7 @@ async def _agent_port(
     """Yield the agent that the command line names: one of ours, or another process."""
     if command is None:
         from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
-        from holdfast.run.load_agent import load_agent  # noqa: PLC0415
+        from holdfast_app.cli.load_agent import load_agent  # noqa: PLC0415
 
         loaded = load_agent(agent or "", options["agent_name"])
         if options["remember"]:

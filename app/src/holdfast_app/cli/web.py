@@ -125,7 +125,7 @@ def start_agent(name: str, entry: AgentEntry, place: str | None) -> PageAgent:
     limits = EngineLimits(keep_events=EventWindow())
     if entry.run is not None:
         from holdfast.agent.port import AuthorAgent  # noqa: PLC0415
-        from holdfast.run.load_agent import load_agent  # noqa: PLC0415
+        from holdfast_app.cli.load_agent import load_agent  # noqa: PLC0415
 
         host = Host(AuthorAgent(load_agent(entry.run, name)), store=place, limits=limits, name="holdfast web")
         return PageAgent(name, host, command=("holdfast", "run", entry.run))
@@ -219,7 +219,7 @@ def _named(
     from holdfast_app.known_agents import one_name  # noqa: PLC0415
 
     if command is None:
-        from holdfast.run.load_agent import load_agent  # noqa: PLC0415
+        from holdfast_app.cli.load_agent import load_agent  # noqa: PLC0415
 
         return load_agent(agent or "", name).name, entry_of_file(agent or "")
     entry = entry_of_command(command)

@@ -1,7 +1,7 @@
 """A session as one HTML page: nothing is loaded from anywhere, nothing runs, and it reads well in light and dark.
 
-`holdfast_app.html` draws what was said, as it does for the page in the browser. Should something slip through all the same,
-the page's own policy forbids scripts and connections, and every style but its own.
+`holdfast_app.html` draws what was said, as it does for the page in the browser. Should something slip through all the
+same, the page's own policy forbids scripts and connections, and every style but its own.
 """
 
 from __future__ import annotations

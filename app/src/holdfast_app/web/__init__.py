@@ -4,9 +4,9 @@
 and origins were checked before, and ``scope["holdfast.principal"]`` says on whose behalf a request speaks. Every query
 names that principal (P12).
 
-There is one road from a session to the screen: **HTML is made here**, of values of `holdfast.view` by `holdfast_app.html`,
-and the page's scripts put it in place. No script makes markup of what an agent said; the policy of the page
-(`security.py`) and its Trusted Types hold that. There is one road back: a POST for each thing a user does.
+There is one road from a session to the screen: **HTML is made here**, of values of `holdfast.view` by
+`holdfast_app.html`, and the page's scripts put it in place. No script makes markup of what an agent said; the policy
+of the page (`security.py`) and its Trusted Types hold that. There is one road back: a POST for each thing a user does.
 
 What is asked for, answered as HTML unless said otherwise:
 

@@ -258,7 +258,7 @@ async def _keep(session: ProxySession) -> None:
     assert session.record.session is not None
     session.keep_record()
     await session.live.save()
-    await session.live.also_called(session.record.session)
+    await session.live.add_alias(session.record.session)
 
 
 async def _begin_anew(

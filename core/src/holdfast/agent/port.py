@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InvalidParams, MethodNotFound, UsageError
@@ -44,6 +46,7 @@ class AuthorAgent:
             auth_required=agent.auth_required,
             logged_in=agent.login_check,
             providers=agent.request_handlers.keys() >= PROVIDER_METHODS,
+            mcp_kinds=_mcp_kinds(),
         )
 
     async def log_in(self, method_id: str, client: ConnectedClient) -> None:  # noqa: ARG002
@@ -102,3 +105,10 @@ class AuthorAgent:
 
 def _auth_method(login: Login) -> AuthMethod:
     return AuthMethod(login.id, login.name, login.description, ("--login", login.id) if login.terminal else None)
+
+
+@cache
+def _mcp_kinds() -> frozenset[str]:
+    """Return the kinds of MCP servers that sessions can have: none without the official SDK (an extra)."""
+    installed = PathFinder.find_spec("mcp") is not None
+    return AgentDescription(name="").mcp_kinds if installed else frozenset()

@@ -194,7 +194,10 @@ async def _connect_to_server(
 ) -> Transport:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     if over == "http":
-        from holdfast.client.http_transport import HttpClientTransport  # noqa: PLC0415  (few are remote)
+        try:
+            from holdfast.client.http_transport import HttpClientTransport  # noqa: PLC0415  (few are remote)
+        except ModuleNotFoundError as e:
+            raise UsageError(f"An agent over HTTP needs {e.name}: pip install 'holdfast-core[http]'") from None
 
         return HttpClientTransport(url, headers=headers, limit=max_line_bytes)
     from holdfast.transport.websocket_client import connect_websocket  # noqa: PLC0415

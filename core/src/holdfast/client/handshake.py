@@ -58,7 +58,7 @@ async def _initialize(peer: Peer, services: Services, client: ClientInfo, versio
     from holdfast.surface.v2.agent import initialize_params as params_v2  # noqa: PLC0415
 
     params: Update = {"protocolVersion": version}
-    about = (client.name, client.version or installed_version("holdfast"))
+    about = (client.name, client.version or installed_version("holdfast-core"))
     asks = services.questions is not None
     if version == 1 or both:
         files = services.files is not False

@@ -279,7 +279,7 @@ class Journal:
                 self._waiting.clear()
                 self._opening = None
                 opening.set_result(None)
-                await self._session.lose(e.message)
+                await self._session.evict(e.message)
                 return
             self._seal_when_quiet()
             self._now_open()

@@ -182,10 +182,10 @@ class Registry:
         try:
             await self.up_to_date(session)
         except SessionMoved as e:
-            await self.lost(session, e.message)
+            await self.evict(session, e.message)
             return False
         except SessionNotFound:
-            await self.lost(session, "This session was deleted")
+            await self.evict(session, "This session was deleted")
             raise
         return True
 
@@ -232,7 +232,7 @@ class Registry:
             log.warning("What a turn has said is left in its log, until the session is opened again: %s", e)
         await self._let_go(session)
 
-    async def lost(self, session: LiveSession, reason: str) -> None:
+    async def evict(self, session: LiveSession, reason: str) -> None:
         """Let go of a session that is not ours any more, and tell its clients (P4)."""
         if self.live.get(session.id) is session:
             del self.live[session.id]
@@ -249,7 +249,7 @@ class Registry:
             if session.turn is not None:
                 session.turn.interrupt(FENCED)  # when it is to be sealed, the session is lost
             else:
-                self.start(self.lost(session, FENCED))
+                self.start(self.evict(session, FENCED))
 
     async def _let_go(self, session: LiveSession) -> None:
         if session.background is not None:

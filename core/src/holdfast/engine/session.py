@@ -453,9 +453,9 @@ class LiveSession(SessionSettings):
         while self.queue:
             self.queue.popleft().refuse(reason)
 
-    async def lose(self, reason: str) -> None:
+    async def evict(self, reason: str) -> None:
         """Let go of it: it is not ours any more (P4)."""
-        await self._registry.lost(self, reason)
+        await self._registry.evict(self, reason)
 
     def settle_soon(self) -> None:
         """Seal what was said between turns."""
@@ -465,7 +465,7 @@ class LiveSession(SessionSettings):
         try:
             await self.journal.settle()
         except (SessionMoved, SessionNotFound) as e:
-            await self.lose(e.message)
+            await self.evict(e.message)
         except RequestError as e:
             log.warning("What was said between turns is not sealed yet: %s", e)
 
@@ -514,7 +514,7 @@ class LiveSession(SessionSettings):
         except Exception as e:  # noqa: BLE001  (a mistake of ours; whoever waits is told all the same)
             turn.refuse(e)
             # What was said is in the log, and the next to open the session finds it there.
-            await self.lose("Something went wrong with this session; load it again to go on with it")
+            await self.evict("Something went wrong with this session; load it again to go on with it")
         finally:
             work.close()  # it may never have begun
             if self.runner is asyncio.current_task():  # otherwise it was left behind, and others go on

@@ -45,7 +45,7 @@ class SessionSettings:
         _told_options: Update | None
 
         def announce(self, update: Update) -> None: ...
-        async def lose(self, reason: str) -> None: ...
+        async def evict(self, reason: str) -> None: ...
 
     # Options and commands
 
@@ -171,7 +171,7 @@ class SessionSettings:
         """Store what the agent wants to remember now, not only when the turn ends."""
         await self._save(Changes(state=self.state))
 
-    async def also_called(self, name: str) -> None:
+    async def add_alias(self, name: str) -> None:
         """Let it be found by another name too: the id that its agent has for it (G9)."""
         await self._registry.store.set_alias(Scope(self.principal, self.agent_name), name, self.id)
 
@@ -185,5 +185,5 @@ class SessionSettings:
         try:
             await self.journal.save(changes)
         except (SessionMoved, SessionNotFound) as e:
-            await self.lose(e.message)
+            await self.evict(e.message)
             raise

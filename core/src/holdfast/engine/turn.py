@@ -288,7 +288,7 @@ class LiveTurn:
             await self._begin(registry)
         except (SessionMoved, SessionNotFound) as e:
             self.refuse(e)
-            await self.session.lose(e.message)
+            await self.session.evict(e.message)
             return
         except Exception as e:  # noqa: BLE001
             self.refuse(e)
@@ -413,7 +413,7 @@ class LiveTurn:
             return await self.session.journal.seal(end)
         except (SessionMoved, SessionNotFound) as e:
             self.refusal = e
-            await self.session.lose(e.message)
+            await self.session.evict(e.message)
             return TurnEnd("error", e.message)
 
     def drop(self) -> None:

@@ -21,14 +21,19 @@ log: logging.Logger = logging.getLogger(__name__)
 
 
 def load_agent(name: str, called: str | None = None) -> Agent:
-    """Return the agent that a name means: `demo`, `code`, FILE, or FILE:NAME. Raises `UsageError` if there is none.
+    """Return the agent that a name means: `demo`, FILE, or FILE:NAME. Raises `UsageError` if there is none.
 
     With `called`, its sessions belong to that name, not to the one that the author gave it.
     """
-    agent = _declared(name)
-    if called is not None and called != agent.name:
-        agent = copy(agent)
-        agent.name = called
+    return named(_declared(name), called)
+
+
+def named(agent: Agent, called: str | None) -> Agent:
+    """Return the agent with another name, or itself if that is its name or there is no other."""
+    if called is None or called == agent.name:
+        return agent
+    agent = copy(agent)
+    agent.name = called
     return agent
 
 
@@ -37,10 +42,6 @@ def _declared(name: str) -> Agent:
         from holdfast.testing.demo_agent import agent  # noqa: PLC0415
 
         return agent
-    if name == "code" and not Path(name).is_file():
-        from holdfast_app.code import coding_agent  # noqa: PLC0415
-
-        return coding_agent()
     file, wanted = split_agent_name(name)
     path = Path(file)
     if not path.is_file():

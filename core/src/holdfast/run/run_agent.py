@@ -1,4 +1,4 @@
-"""`holdfast run`: an agent on stdin and stdout."""
+"""`run_agent`: an agent on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from holdfast.agent.port import AuthorAgent
 from holdfast.diagnostics.logging_setup import start_logging
 from holdfast.errors import UsageError
 from holdfast.run.by_hand import tell_what_it_waits_for
-from holdfast.run.load_agent import load_agent
 from holdfast.server.host import Host
 from holdfast.server.stdio import run_to_the_end, serve_stdio
 from holdfast.subprocesses.undumpable import make_undumpable
-from holdfast_app.cli.model_options import use_models
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from holdfast.agent import Agent
     from holdfast.mcp import Server
     from holdfast.peer import Observer
 
 
-def run_agent(arguments: argparse.Namespace) -> NoReturn:
-    """Serve until the client is gone."""
+def run_agent(arguments: argparse.Namespace, load: Callable[[str, str | None], Agent]) -> NoReturn:
+    """Serve the agent that `load` returns for its name and the name of its sessions, until the client is gone."""
     make_undumpable()  # the environment may hold keys, and agents run commands (P10)
     start_logging(
         arguments.log_level,
@@ -38,13 +36,8 @@ def run_agent(arguments: argparse.Namespace) -> NoReturn:
         file=arguments.log_file,
         format=arguments.log_format,
     )
-    use_models(arguments.agent, arguments.model, arguments.base_url, arguments.pass_env)
     with _nothing_printed():
-        agent = load_agent(arguments.agent, arguments.name)
-    if arguments.remember:
-        from holdfast_app.cli.remember import agents_file, entry_of_file  # noqa: PLC0415  (once, by whoever wants it)
-
-        agents_file(arguments.store).put(agent.name, entry_of_file(arguments.agent))
+        agent = load(arguments.agent, arguments.name)
     if arguments.login is not None:
         log_in_here(agent, arguments.login)
         sys.exit(0)

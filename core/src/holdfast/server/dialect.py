@@ -575,4 +575,8 @@ class Dialect(ABC):
         if description.forwards:
             check_kinds(named, advertised)
             return tuple(named)
+        if not description.mcp_kinds:
+            raise InvalidParams(
+                "This agent takes no MCP servers. For an agent on Holdfast: pip install 'holdfast-core[mcp]'"
+            )
         return read_servers(named, advertised, typed=self.mcp_typed)

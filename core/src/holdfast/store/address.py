@@ -126,5 +126,5 @@ async def _open_postgres(address: str, node_url: str | None) -> SessionStore:
     except ModuleNotFoundError as e:
         if e.name != "asyncpg":
             raise
-        raise UsageError("For PostgreSQL install what speaks to it: pip install 'holdfast[postgres]'") from None
+        raise UsageError("For PostgreSQL install what speaks to it: pip install 'holdfast-core[postgres]'") from None
     return await PostgresStore.open(address, node_url=node_url)

@@ -36,8 +36,8 @@ class Imported(NamedTuple):
 async def import_agent(store: SessionStore, source: str, home: Path | None, agent: str | None) -> Imported:
     """Add the sessions that an agent keeps itself and that are not here yet.
 
-    `source` is one of `holdfast_app.importers.AGENTS`, `home` where it keeps them if not in the usual place, `agent` the
-    name they get here if not `source`.
+    `source` is one of `holdfast_app.importers.AGENTS`, `home` where it keeps them if not in the usual place, `agent`
+    the name they get here if not `source`.
     """
     from holdfast_app.importers import open_agent_store  # noqa: PLC0415
     from holdfast_app.known_agents import one_name  # noqa: PLC0415

@@ -54,7 +54,7 @@ class Tool:
             kind = member(properties, name, "type")
             made[name] = ["bash", "-c", value] if kind == "array" else value
         for name in members(self.schema, "required"):
-            made.setdefault(name, something(properties.get(name, {})))
+            made.setdefault(name, sample_value(properties.get(name, {})))
         return made
 
 
@@ -116,10 +116,10 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def something(schema: Mapping[str, Any]) -> Any:
+def sample_value(schema: Mapping[str, Any]) -> Any:
     """Return a value that a simple schema allows."""
     if schema.get("properties"):
-        return {name: something(property_) for name, property_ in schema["properties"].items()}
+        return {name: sample_value(property_) for name, property_ in schema["properties"].items()}
     if schema.get("enum"):
         return schema["enum"][0]
     kind = schema.get("type", "string")

@@ -26,7 +26,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from holdfast.testing.model_server.conversation import member, something
+from holdfast.testing.model_server.conversation import member, sample_value
 from holdfast.testing.model_server.replies import Fail, Reply, Say, calls
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def obey(conversation: Conversation) -> Reply:
 
     """
     if conversation.schema is not None:
-        return Say(json.dumps(something(conversation.schema)))
+        return Say(json.dumps(sample_value(conversation.schema)))
     found = _last_directive(conversation)
     if found is None:
         return Say(f"I was sent {len(conversation.messages)} messages.")
