@@ -21,7 +21,7 @@ space := $(subst ,, )
 # What is checked beside the tests; the longest begins first.
 CHECKS := check-types check-types-darwin check-types-windows check-public-types coverage check-tests check-docs check-lint check-imports
 
-.PHONY: demo docs matrix test quick quick-core quick-app $(CHECKS) bench torture field field-check fmt lock clean tmux chromium
+.PHONY: demo docs matrix test quick quick-core quick-app $(CHECKS) bench torture field field-check fmt lock clean tmux chromium bubblewrap
 
 demo: $(VENV)/.ready
 	@$(BIN)/holdfast demo
@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The checks run two at once; the make of macOS cannot keep their outputs apart.
 # Many tests wait for processes more than they compute: six at once keep two cores busy.
-test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux chromium
+test: $(VENV)/.ready $(SDK1)/.ready $(HERMES)/.ready node_modules/.ready tmux chromium bubblewrap
 	$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(CHECKS)
 	$(BIN)/pytest -n 6 --dist worksteal
 
@@ -178,6 +178,12 @@ tmux:
 	@command -v tmux >/dev/null || { test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 		&& { apt-get install -qq -y tmux || { apt-get update -qq && apt-get install -qq -y tmux; }; }; } \
 		|| echo "tmux is not installed: checks of the chat in a terminal will be skipped"
+
+# The sandbox of agents is attacked for real. Without bubblewrap those checks say so and are skipped, except in CI, which installs it.
+bubblewrap:
+	@command -v bwrap >/dev/null || { test "$$(uname)" = Linux && test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& { apt-get install -qq -y bubblewrap || { apt-get update -qq && apt-get install -qq -y bubblewrap; }; }; } \
+		|| echo "bubblewrap is not installed: attacks on the sandbox will be skipped"
 
 # The web page is checked in a real browser. Without one those checks say so and are skipped, except in CI, which installs it.
 chromium:
